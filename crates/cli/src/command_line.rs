@@ -1,4 +1,4 @@
-//! The command line: one subcommand per verb, each in a file of its own.
+//! The command line: one subcommand per verb, each in its own file.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -19,17 +19,17 @@ use crate::{VERSION, format, output, trust_prompt, verb};
 const EXAMPLES: &str = "\
 First steps:
   coven run demo                     a scripted agent, to see how it works
-  coven run claude \"fix the tests\"   an agent in this folder; Ctrl-\\ leaves it running
-  coven run opencode --acp           a conversation with an agent; `coven chat` comes back to it
-  coven sessions                     browse what runs and what ran
-  coven answer                       answer what agents ask
+  coven run claude \"fix the tests\"   an agent in this folder; Ctrl-\\ detaches
+  coven run opencode --acp           a conversation with an agent; reopen it with `coven chat`
+  coven sessions                     browse running and ended sessions
+  coven answer                       answer questions of agents
 
-Exit codes: 0 done, 1 failed, 2 wrong usage or bad config, 3 not found, 4 refused by state,
-5 daemon or store out of reach; an attached `run` passes the harness's exit code through.
+Exit codes: 0 success, 1 failure, 2 wrong usage or invalid config, 3 not found, 4 not allowed by state,
+5 daemon or store unavailable. An attached `run` exits with the harness's exit code.
 
 Short forms: ls (sessions --plain), ps (running sessions), logs (export), rm (sacrifice).";
 
-/// Short forms of a verb with flags, as other programs have them, and earlier names of verbs. The help does not list the latter.
+/// Short forms of verbs with flags, and earlier names of verbs. The help lists only the short forms.
 const ALIASES: &[(&str, &[&str])] = &[
     ("ls", &["sessions", "--plain"]),
     ("ps", &["sessions", "--plain", "--status", "running"]),
@@ -40,12 +40,12 @@ const ALIASES: &[(&str, &[&str])] = &[
     ("rescue", &["task", "rescue"]),
 ];
 
-/// A verb: its name, what adds its arguments to a command, what runs it.
+/// A verb: its name, the function that adds its arguments, and the function that runs it.
 type Verb = (&'static str, fn(Command) -> Command, fn(&ArgMatches, &Place) -> Result<ExitCode, Failure>);
 
 macro_rules! verbs {
     ($($name:ident),+ $(,)?) => {
-        /// In the order of the help.
+        /// All verbs, in the order of the help.
         const VERBS: &[Verb] = &[$((
             stringify!($name),
             verb::$name::Args::augment_args,
@@ -62,14 +62,14 @@ verbs! {
     summon, sacrifice, task, board, workflow, operation, repo, harness, events, state, daemon, init, trust, doctor, config, db, completions,
 }
 
-/// Which home a command was asked to use.
+/// The home chosen with --home.
 #[derive(Debug)]
 pub struct Place {
     pub flag: Option<PathBuf>,
 }
 
 impl Place {
-    /// The home, after checking that it is this user's own.
+    /// Returns the home after checking that it belongs to this user.
     pub fn home(&self) -> Result<Home, Failure> {
         let home = self.unchecked_home()?;
         home.verify()?;
@@ -79,12 +79,12 @@ impl Place {
         Ok(home)
     }
 
-    /// The home, whether or not it may be used.
+    /// Returns the home without that check.
     pub fn unchecked_home(&self) -> Result<Home, Failure> {
         Ok(Home::resolve(self.flag.as_deref())?)
     }
 
-    /// The config for verbs that need no home: without one, the defaults.
+    /// Returns the config for verbs that need no home: the defaults if there is none.
     pub fn config(&self) -> Result<(Option<Home>, Config, Withheld), Failure> {
         match self.unchecked_home() {
             Ok(home) => {
@@ -97,7 +97,7 @@ impl Place {
     }
 }
 
-/// The whole command line.
+/// Returns the full command line with all verbs.
 pub fn command() -> Command {
     with_verbs(VERBS)
 }
@@ -108,10 +108,10 @@ fn with_verbs(verbs: &[Verb]) -> Command {
         .global(true)
         .value_name("DIR")
         .value_parser(value_parser!(PathBuf))
-        .help("The home to use [default: COVEN_HOME, else the nearest .coven above, else ~/.coven]");
+        .help("Home folder [default: COVEN_HOME, else the nearest .coven in a parent folder, else ~/.coven]");
     Command::new("coven")
         .version(VERSION)
-        .about("Runs coding agents in sessions that outlive the terminal, the daemon and its upgrades")
+        .about("Runs coding agents in sessions that survive the terminal, the daemon and its upgrades")
         .after_help(EXAMPLES)
         .arg_required_else_help(true)
         .subcommand_required(true)
@@ -120,7 +120,7 @@ fn with_verbs(verbs: &[Verb]) -> Command {
         .subcommands(verbs.iter().map(|(name, add_arguments, _)| add_arguments(Command::new(*name))))
 }
 
-/// The verb for a name that other programs use for the same thing.
+/// Suggests a verb for a name that other programs use.
 fn other_name(word: &str) -> Option<&'static str> {
     Some(match word {
         "list" => "sessions",
@@ -136,7 +136,7 @@ fn other_name(word: &str) -> Option<&'static str> {
 }
 
 pub fn run() -> ExitCode {
-    // Building all verbs takes longer than most of them need: where the first word is one, it is the only one built.
+    // Building all verbs takes longer than most verbs run, so only the named verb is built.
     let line = expanded(std::env::args_os().collect());
     let word = line.get(verb_index(&line));
     let named = VERBS.iter().position(|(name, ..)| word.is_some_and(|word| word == *name));
@@ -145,11 +145,11 @@ pub fn run() -> ExitCode {
     if let Some(word) = word.and_then(|word| word.to_str()).filter(|word| command.find_subcommand(word).is_none())
         && let Some(wanted) = other_name(word)
     {
-        return failure::end(Failure::usage(format!("there is no command {word}"), format!("Use `coven {wanted}`")));
+        return failure::end(Failure::usage(format!("unknown command {word}"), format!("Use `coven {wanted}`")));
     }
     let matches = command.try_get_matches_from_mut(&line).unwrap_or_else(|error| {
         let words: Vec<String> = line.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-        refuse(&with_agent_hint(error, &command, &words))
+        exit_with_usage_error(&with_agent_hint(error, &command, &words))
     });
     let (name, arguments) = matches.subcommand().expect("a verb is required");
     let place = Place { flag: arguments.get_one("home").cloned() };
@@ -165,8 +165,8 @@ pub fn run() -> ExitCode {
     outcome.unwrap_or_else(failure::end)
 }
 
-/// Prints clap's message and ends. A message that quotes foreign text is printed without colours and made harmless.
-fn refuse(error: &clap::Error) -> ! {
+/// Prints clap's message and exits. A message with control characters from the arguments is sanitized and loses its colours.
+fn exit_with_usage_error(error: &clap::Error) -> ! {
     let text = error.render().to_string();
     if readable(&text) == text {
         error.exit();
@@ -175,13 +175,13 @@ fn refuse(error: &clap::Error) -> ! {
     std::process::exit(error.exit_code());
 }
 
-/// Replaces an alias by the words it is short for. The first word of a line is the program.
+/// Expands an alias. The first word of a line is the program.
 pub fn expanded(mut line: Vec<OsString>) -> Vec<OsString> {
     let at = verb_index(&line);
     let Some((_, words)) = ALIASES.iter().find(|(alias, _)| line.get(at).is_some_and(|word| word == *alias)) else {
         return line;
     };
-    // With --json there is no table, and `help` takes only the words of a verb.
+    // --plain conflicts with --json, and `help` takes no flags.
     let is_table = !line.iter().any(|word| word == "--json" || word == "--manage");
     let is_help = line[..at].iter().any(|word| word == "help");
     let words = words.iter().take_while(|word| !is_help || !word.starts_with('-'));
@@ -190,7 +190,7 @@ pub fn expanded(mut line: Vec<OsString>) -> Vec<OsString> {
     line
 }
 
-/// The index of the verb: behind the program, `--home DIR` and `help`.
+/// Returns the index of the verb: after the program, `--home DIR` and `help`.
 fn verb_index(line: &[OsString]) -> usize {
     let mut at = 1;
     while let Some(word) = line.get(at).and_then(|word| word.to_str()) {
@@ -204,10 +204,10 @@ fn verb_index(line: &[OsString]) -> usize {
     at
 }
 
-/// The id of arguments behind `--` that a verb passes on to an agent.
+/// Id of the arguments after `--` that a verb passes to an agent.
 const AGENT_ARGS: &str = "agent_args";
 
-/// Where a verb passes arguments on to an agent, says how to give it a flag that coven does not know.
+/// Adds a hint on how to pass an unknown flag to the agent, for verbs that start one.
 fn with_agent_hint(mut error: clap::Error, command: &Command, words: &[String]) -> clap::Error {
     let mut verb = command;
     for word in words {
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_forms_are_written_out() {
+    fn aliases_are_expanded() {
         let written = |line: &[&str]| {
             let line = ["coven"].iter().chain(line).map(OsString::from).collect();
             let words = expanded(line).into_iter().skip(1).map(|word| word.into_string().expect("text"));
@@ -254,20 +254,20 @@ mod tests {
             let mut command = command();
             let verb = words.iter().take_while(|word| !word.starts_with('-'));
             let found = verb.fold(&mut command, |command, word| {
-                command.find_subcommand_mut(word).unwrap_or_else(|| panic!("{alias} stands for no verb"))
+                command.find_subcommand_mut(word).unwrap_or_else(|| panic!("{alias} is not an alias of a verb"))
             });
             assert!(!found.is_hide_set(), "{alias}");
         }
     }
 
     #[test]
-    fn an_unknown_flag_before_the_dashes_gets_a_hint_that_names_them() {
-        let told = |words: &[&str]| {
+    fn an_unknown_flag_gets_a_hint_to_put_it_after_dashes() {
+        let error = |words: &[&str]| {
             let mut command = command();
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
             let line = ["coven".to_owned()].into_iter().chain(words.iter().cloned());
-            let error = command.try_get_matches_from_mut(line).expect_err("an unknown flag");
-            with_agent_hint(error, &command, &words).to_string()
+            let unknown = command.try_get_matches_from_mut(line).expect_err("an unknown flag");
+            with_agent_hint(unknown, &command, &words).to_string()
         };
         for line in [
             &["run", "claude", "--model", "opus"][..],
@@ -276,20 +276,20 @@ mod tests {
             &["task", "add", "x", "--model", "opus"],
             &["task", "start", "1a2b", "--model", "opus"],
         ] {
-            let text = told(line);
+            let text = error(line);
             assert!(text.contains("to pass '--model' to the agent") && text.contains("-- --model …"), "{text}");
             assert!(!text.contains("as a value"), "{text}");
         }
-        assert!(!told(&["kill", "1a2b", "--model"]).contains("agent"), "kill starts no agent");
+        assert!(!error(&["kill", "1a2b", "--model"]).contains("agent"), "kill starts no agent");
     }
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn the_command_line_passes_claps_checks() {
         command().debug_assert();
     }
 
     #[test]
-    fn the_home_may_be_named_anywhere() {
+    fn home_is_a_global_flag() {
         for line in [&["coven", "--home", "/h", "state"][..], &["coven", "state", "--home", "/h"]] {
             let matches = command().try_get_matches_from(line).expect("a good line");
             let (_, arguments) = matches.subcommand().expect("a verb");
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_of_other_programs_leads_to_a_verb() {
+    fn a_command_of_other_programs_suggests_a_verb() {
         for word in ["list", "remove", "log", "status", "new", "resume"] {
             let wanted = other_name(word).expect("a suggestion");
             let verb = wanted.split(' ').next().expect("a word");
@@ -306,7 +306,7 @@ mod tests {
         }
     }
 
-    /// Every command that the help shows, with the words that lead to it.
+    /// Collects all visible commands with their full names.
     fn visible(command: &Command, words: &str, found: &mut Vec<(String, Command)>) {
         for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set() && inner.get_name() != "help") {
             let words = format!("{words} {}", inner.get_name());

@@ -1,4 +1,4 @@
-//! One connection to the daemon of a home, which is started if nothing answers.
+//! A connection to the daemon of a home; starts the daemon if it is not running.
 
 use std::future::Future;
 use std::ops::{Deref, DerefMut};
@@ -16,7 +16,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::failure::{self, Failure};
 use crate::{output, trust_prompt};
 
-/// One connection to the daemon of a home.
+/// A connection to the daemon of a home.
 pub struct DaemonClient {
     client: Client,
 }
@@ -36,12 +36,12 @@ impl DerefMut for DaemonClient {
 }
 
 impl DaemonClient {
-    /// Connects; starts the daemon if it does not run.
+    /// Connects; starts the daemon if it is not running.
     pub async fn open(home: &Home) -> Result<Self, Failure> {
         Self::open_without(home, "").await
     }
 
-    /// As `open`, for a command to which one of a starting daemon's notices does not apply.
+    /// Like `open`, but does not print the startup notice `needless_notice`.
     pub async fn open_without(home: &Home, needless_notice: &str) -> Result<Self, Failure> {
         match Self::running(home).await? {
             Some(link) => Ok(link),
@@ -55,7 +55,7 @@ impl DaemonClient {
         }
     }
 
-    /// Connects to a daemon that runs already.
+    /// Connects to the daemon if it is running.
     pub async fn running(home: &Home) -> Result<Option<Self>, Failure> {
         match Client::connect(&home.socket()?).await {
             Ok(client) => Ok(Some(Self { client })),
@@ -73,13 +73,13 @@ impl DaemonClient {
         Ok(self.client.call(WaitSession::of(id)).await?)
     }
 
-    /// Prints a JSON answer as it came.
+    /// Prints a JSON response unchanged.
     pub async fn print_json<E: Endpoint>(&mut self, request: Request<E>) -> Result<(), Failure> {
         output::json(&self.client.bytes(request).await?)
     }
 }
 
-/// How long a quick GET waits before `DaemonClient` asks again.
+/// How long a quick GET waits before `DaemonClient` repeats it.
 const QUICK_GET_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns the body of a GET without starting a runtime. `DaemonClient` repeats a request that does not succeed: it starts the
@@ -91,7 +91,7 @@ pub fn quick_get<E: Endpoint>(home: &Home, request: Request<E>) -> Result<Vec<u8
     block_on(async { Ok(DaemonClient::open(home).await?.bytes(request).await?.to_vec()) })
 }
 
-/// Returns the answer of a daemon that is running, if it is a success.
+/// Returns the response of a running daemon, if it is a success.
 pub fn try_quick_get<E: Endpoint>(
     home: &Home,
     request: &Request<E>,
@@ -100,7 +100,7 @@ pub fn try_quick_get<E: Endpoint>(
     Ok(blocking::try_get(&home.socket()?, request, timeout))
 }
 
-/// A runtime of this one thread.
+/// Builds a runtime on the current thread.
 pub fn runtime() -> Result<Runtime, Failure> {
     Builder::new_current_thread().enable_all().build().map_err(Failure::Runtime)
 }
@@ -109,7 +109,7 @@ pub fn block_on<T>(task: impl Future<Output = Result<T, Failure>>) -> Result<T, 
     runtime()?.block_on(task)
 }
 
-/// For verbs that look at a daemon and must not start one.
+/// The error of verbs that must not start a daemon.
 pub fn not_running() -> Failure {
-    Failure::unavailable("the daemon does not run", "Start it with `coven daemon start`")
+    Failure::unavailable("the daemon is not running", "Start it with `coven daemon start`")
 }

@@ -1,4 +1,4 @@
-//! Connects again and again for programs that outlive a daemon, and starts the daemon where that is allowed.
+//! Reconnects for programs that outlive a daemon, and starts the daemon where that is allowed.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DaemonConnector {
     socket: PathBuf,
-    /// The home whose daemon is started if none answers; none if this program must not start it.
+    /// The home whose daemon to start on demand; `None` if this program must not start it.
     home: Option<Home>,
 }
 
@@ -30,7 +30,7 @@ impl DaemonConnector {
         &self.socket
     }
 
-    /// Connects; starts the daemon if it does not run.
+    /// Connects; starts the daemon if it is not running.
     pub async fn open(&self) -> Result<Client, Failure> {
         self.connect().await
     }

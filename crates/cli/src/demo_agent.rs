@@ -13,10 +13,10 @@ use crate::format;
 use crate::table::cut;
 
 const TASK: &str = "Add a --version flag to a small program";
-/// How long the question waits for an answer.
-const ANSWER_WITHIN: f64 = 8.0;
+/// Seconds that the question waits for an answer.
+const ANSWER_TIMEOUT: f64 = 8.0;
 const DEFAULT_ANSWER: &str = "yes";
-const BAR: usize = 30;
+const BAR_WIDTH: usize = 30;
 
 struct Step {
     title: &'static str,
@@ -45,7 +45,7 @@ const STEPS: [Step; 4] = [
 pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     let words: Vec<String> = args.skip_while(|word| word == "--").map(|word| word.to_string_lossy().into()).collect();
     let mut demo = Demo::new();
-    // Whoever watched has gone: nothing is left to do, and that is no failure.
+    // A closed terminal is not a failure of the demo.
     match demo.play(&words.join(" ")) {
         Ok(()) | Err(_) => ExitCode::SUCCESS,
     }
@@ -74,117 +74,117 @@ impl Demo {
         }
     }
 
-    /// Switches the echo of typed keys on or off: outside of the question they would land in the progress bar.
+    /// Switches the echo of typed keys on or off: outside of the question they would disturb the progress bar.
     fn echo(&self, is_on: bool) {
         let Some(mut modes) = self.before.clone() else { return };
         if !is_on {
             modes.local_modes.remove(LocalModes::ECHO);
         }
-        // Nothing depends on it but the looks.
+        // A failure only affects the looks.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &modes);
     }
 
     fn play(&mut self, prompt: &str) -> io::Result<()> {
         self.echo(false);
-        self.say("\x1b[1;35m✦ Demo agent\x1b[0m \x1b[2ma script inside coven; it changes nothing\x1b[0m")?;
-        self.say("")?;
+        self.print_line("\x1b[1;35m✦ Demo agent\x1b[0m \x1b[2ma script inside coven; it changes nothing\x1b[0m")?;
+        self.print_line("")?;
         self.show_task(prompt)?;
-        self.say("\x1b[1mPlan\x1b[0m")?;
+        self.print_line("\x1b[1mPlan\x1b[0m")?;
         for (number, step) in STEPS.iter().enumerate() {
-            self.rest(0.25);
-            self.say(&format!("  {}. {}", number + 1, step.title))?;
+            self.pause(0.25);
+            self.print_line(&format!("  {}. {}", number + 1, step.title))?;
         }
-        self.say("")?;
+        self.print_line("")?;
         let (before, after) = STEPS.split_at(2);
         for step in before {
             self.work(step)?;
         }
         let answer = self.ask("Shall I build it and run the tests?")?;
-        let goes_on = !matches!(answer.to_lowercase().as_str(), "n" | "no");
-        for step in after.iter().filter(|_| goes_on) {
+        let continues = !matches!(answer.to_lowercase().as_str(), "n" | "no");
+        for step in after.iter().filter(|_| continues) {
             self.work(step)?;
         }
-        self.sum_up(&answer, goes_on)
+        self.sum_up(&answer, continues)
     }
 
     fn show_task(&self, prompt: &str) -> io::Result<()> {
         let task = if prompt.trim().is_empty() { TASK } else { prompt };
-        // Any text may come as a prompt; only what can be printed is shown.
+        // The prompt can be any text; control characters are removed.
         let lines: Vec<String> = task.lines().map(|line| line.chars().filter(|c| !c.is_control()).collect()).collect();
         for line in lines.iter().take(5) {
-            self.say(&format!("\x1b[36m> {}\x1b[0m", cut(line, self.width - 2)))?;
+            self.print_line(&format!("\x1b[36m> {}\x1b[0m", cut(line, self.width - 2)))?;
         }
         if lines.len() > 5 {
-            self.say(&format!("\x1b[36m> … {} more lines\x1b[0m", lines.len() - 5))?;
+            self.print_line(&format!("\x1b[36m> … {} more lines\x1b[0m", lines.len() - 5))?;
         }
-        self.say("")
+        self.print_line("")
     }
 
-    /// One step, with a bar that fills in place.
+    /// Shows one step with a progress bar.
     fn work(&self, step: &Step) -> io::Result<()> {
         const TICKS: usize = 20;
         if !io::stdout().is_terminal() {
-            self.rest(step.seconds);
+            self.pause(step.seconds);
         } else {
             for tick in 0..=TICKS {
-                let filled = BAR * tick / TICKS;
-                let bar = format!("{}\x1b[2m{}", "━".repeat(filled), "─".repeat(BAR - filled));
+                let filled = BAR_WIDTH * tick / TICKS;
+                let bar = format!("{}\x1b[2m{}", "━".repeat(filled), "─".repeat(BAR_WIDTH - filled));
                 self.print(&format!(
                     "\r\x1b[33m●\x1b[0m {:<18} \x1b[32m{bar}\x1b[0m {:>3} %",
                     step.title,
                     tick * 100 / TICKS
                 ))?;
-                self.rest(step.seconds / TICKS as f64);
+                self.pause(step.seconds / TICKS as f64);
             }
             self.print("\r\x1b[K")?;
         }
-        self.say(&format!("\x1b[32m✔\x1b[0m {}", step.title))?;
+        self.print_line(&format!("\x1b[32m✔\x1b[0m {}", step.title))?;
         for line in step.lines {
-            self.say(&format!("    {line}"))?;
-            self.rest(0.1);
+            self.print_line(&format!("    {line}"))?;
+            self.pause(0.1);
         }
         Ok(())
     }
 
-    /// Asks, and goes on by itself if nobody answers.
+    /// Asks a question; continues with the default answer after the timeout.
     fn ask(&self, question: &str) -> io::Result<String> {
-        self.say("")?;
+        self.print_line("")?;
         self.print(&format!("\x1b[1;33m?\x1b[0m {question} \x1b[2m[{DEFAULT_ANSWER}]\x1b[0m "))?;
-        let wait = Duration::from_secs_f64(ANSWER_WITHIN * self.pace);
+        let wait = Duration::from_secs_f64(ANSWER_TIMEOUT * self.pace);
         self.echo(true);
         let answered = read_line(io::stdin(), wait);
         self.echo(false);
         let answer = match answered {
             Answer::Line(line) if !line.trim().is_empty() => line.trim().to_owned(),
             Answer::Line(_) => DEFAULT_ANSWER.to_owned(),
-            Answer::Closed | Answer::Late => {
-                self.say("")?;
-                self.say(&format!(
+            Answer::Closed | Answer::TimedOut => {
+                self.print_line("")?;
+                self.print_line(&format!(
                     "  No answer within {:.0} s: continuing with {DEFAULT_ANSWER}.",
                     wait.as_secs_f64()
                 ))?;
                 format!("none, so {DEFAULT_ANSWER}")
             }
         };
-        self.say("")?;
+        self.print_line("")?;
         Ok(answer)
     }
 
     fn sum_up(&self, answer: &str, has_built: bool) -> io::Result<()> {
         let shown: String = answer.chars().filter(|c| !c.is_control()).collect();
         let shown = if shown.width() > 40 { cut(&shown, 40) } else { shown };
-        self.say("")?;
-        self.say("\x1b[1;32mDone\x1b[0m")?;
+        self.print_line("")?;
+        self.print_line("\x1b[1;32mDone\x1b[0m")?;
         let work = match has_built {
             true => format!("{} steps, 2 tests passed", STEPS.len()),
-            false => "nothing was built and no test was run".to_owned(),
+            false => "nothing was built or tested".to_owned(),
         };
-        self.say(&format!("  {work}, your answer: {shown}"))?;
-        self.say(&format!("  took {:.0} s; see it again with", self.started_at.elapsed().as_secs_f64()))?;
-        self.say(&format!("  {} replay", format::program()))
+        self.print_line(&format!("  {work}, your answer: {shown}"))?;
+        self.print_line(&format!("  took {:.0} s; see it again with", self.started_at.elapsed().as_secs_f64()))?;
+        self.print_line(&format!("  {} replay", format::program()))
     }
 
-    fn say(&self, line: &str) -> io::Result<()> {
+    fn print_line(&self, line: &str) -> io::Result<()> {
         self.print(&format!("{line}\n"))
     }
 
@@ -195,7 +195,7 @@ impl Demo {
         out.flush()
     }
 
-    fn rest(&self, seconds: f64) {
+    fn pause(&self, seconds: f64) {
         std::thread::sleep(Duration::from_secs_f64(seconds * self.pace));
     }
 }
@@ -209,17 +209,17 @@ impl Drop for Demo {
 enum Answer {
     Line(String),
     Closed,
-    Late,
+    TimedOut,
 }
 
-/// One line within a time, also from a terminal that gives single bytes.
+/// Reads one line within a time limit, byte by byte.
 fn read_line(input: impl std::os::fd::AsFd, within: Duration) -> Answer {
     let deadline = Instant::now() + within;
     let mut line = Vec::new();
     loop {
         let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).unwrap_or_default();
         match poll(&mut [PollFd::new(&input, PollFlags::IN)], Some(&left)) {
-            Ok(0) => return Answer::Late,
+            Ok(0) => return Answer::TimedOut,
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => continue,
             Err(_) => return Answer::Closed,
@@ -237,7 +237,7 @@ fn read_line(input: impl std::os::fd::AsFd, within: Duration) -> Answer {
     }
 }
 
-/// The text without its own colour sequences, for a reader that is no terminal.
+/// Removes colour sequences, for output that is not a terminal.
 fn without_colours(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn the_script_takes_about_twenty_seconds_with_an_unanswered_question() {
         let work: f64 = STEPS.iter().map(|step| step.seconds + 0.1 * step.lines.len() as f64).sum();
-        let whole = work + 0.25 * STEPS.len() as f64 + ANSWER_WITHIN;
+        let whole = work + 0.25 * STEPS.len() as f64 + ANSWER_TIMEOUT;
         assert!((17.0..23.0).contains(&whole), "{whole}");
     }
 
@@ -268,19 +268,19 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_read_in_time_or_not_at_all() {
+    fn reading_a_line_ends_at_the_timeout_or_the_end_of_input() {
         let (reader, mut writer) = io::pipe().expect("a pipe");
         writer.write_all(b"yes please\nmore").expect("room");
         assert!(matches!(read_line(&reader, Duration::from_secs(60)), Answer::Line(line) if line == "yes please"));
         let (silent, _kept) = io::pipe().expect("a pipe");
-        assert!(matches!(read_line(&silent, Duration::ZERO), Answer::Late));
+        assert!(matches!(read_line(&silent, Duration::ZERO), Answer::TimedOut));
         let (closed, gone) = io::pipe().expect("a pipe");
         drop(gone);
         assert!(matches!(read_line(&closed, Duration::from_secs(60)), Answer::Closed));
     }
 
     #[test]
-    fn colours_go_and_text_stays() {
+    fn colours_are_removed() {
         assert_eq!(without_colours("\x1b[1;32mok\x1b[0m é \x1b[K!"), "ok é !");
     }
 }

@@ -1,4 +1,4 @@
-//! The one place that turns an error into a sentence with what to do next, and an exit code.
+//! Turns an error into a message with advice, and into an exit code.
 
 use std::error::Error;
 use std::io;
@@ -20,15 +20,15 @@ use coven_store::StoreError;
 
 use crate::{output, verb};
 
-/// Wrong usage or a bad config.
+/// Exit code: wrong usage or an invalid config.
 pub const USAGE: u8 = 2;
-/// There is nothing of that name.
+/// Exit code: the named thing does not exist.
 pub const NOT_FOUND: u8 = 3;
-/// Refused by the state of the thing.
+/// Exit code: the state of the thing does not allow it.
 pub const REFUSED: u8 = 4;
-/// The daemon cannot be reached, or the store is locked.
+/// Exit code: the daemon is unreachable, or the store is locked.
 pub const UNAVAILABLE: u8 = 5;
-/// As a shell reports a command that SIGINT ended.
+/// Exit code that a shell reports for SIGINT.
 const INTERRUPTED: u8 = 130;
 
 #[derive(Debug, thiserror::Error)]
@@ -67,18 +67,18 @@ pub enum Failure {
     Unavailable { what: String, hint: String },
     #[error("{what}")]
     Failed { what: String, hint: String },
-    /// The user ended the command; its work continues.
+    /// The user stopped the command; the daemon continues its work.
     #[error("{what}")]
     Interrupted { what: String, hint: String },
-    #[error("the output could not be written")]
+    #[error("cannot write the output")]
     Output(#[source] io::Error),
-    #[error("the input could not be read")]
+    #[error("cannot read the input")]
     Input(#[source] io::Error),
-    #[error("the terminal could not be set up")]
+    #[error("cannot set up the terminal")]
     Terminal(#[source] io::Error),
-    #[error("{} could not be used", path.display())]
+    #[error("cannot use {}", path.display())]
     File { path: PathBuf, source: io::Error },
-    #[error("the runtime could not be started")]
+    #[error("cannot start the async runtime")]
     Runtime(#[source] io::Error),
 }
 
@@ -103,7 +103,7 @@ impl Failure {
         Self::Unavailable { what: what.into(), hint: hint.into() }
     }
 
-    /// The daemon knows nothing of that id.
+    /// Returns whether the daemon answered 404.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Client(ClientError::Api { status: 404, .. }))
     }
@@ -141,7 +141,7 @@ impl Failure {
         }
     }
 
-    /// What to do next, unless the message says it already.
+    /// Advice on what to do next; empty if the message already contains it.
     fn hint(&self) -> String {
         match self {
             Self::Client(error) => client_hint(error).to_owned(),
@@ -155,26 +155,26 @@ impl Failure {
             | Self::Failed { hint, .. } => hint.clone(),
             Self::Holder(HolderError::Refused(_)) => "See `coven attach --help`".to_owned(),
             Self::Holder(_) => "See how the session ended with `coven show <id>`".to_owned(),
-            Self::Terminal(_) => "Run it in a terminal, or redirect its output".to_owned(),
-            Self::Runtime(_) => "Free some file descriptors and try again".to_owned(),
+            Self::Terminal(_) => "Run the command in a terminal, or redirect its output".to_owned(),
+            Self::Runtime(_) => "Close some files or processes, then retry".to_owned(),
             Self::Conversation(ConversationError::Damaged { .. }) => {
                 "Keep the good lines with --recover, or delete it with --delete-damaged".to_owned()
             }
-            Self::Install(InstallError::Malformed { .. }) => "Mend it and try again".to_owned(),
-            Self::Install(InstallError::Moved { .. }) => "Try again".to_owned(),
+            Self::Install(InstallError::Malformed { .. }) => "Fix the file and retry".to_owned(),
+            Self::Install(InstallError::Moved { .. }) => "Retry".to_owned(),
             Self::Home(_) | Self::Config(_) | Self::Start(_) => String::new(),
             Self::Conversation(_) | Self::Install(_) | Self::Mcp(_) | Self::Trust(_) | Self::Git(_) => String::new(),
             Self::Output(_) | Self::Input(_) | Self::File { .. } => String::new(),
         }
     }
 
-    /// The whole message: what happened, why, what to do next.
+    /// The full message: what failed, why, what to do next.
     pub fn sentence(&self) -> String {
         let mut what = self.to_string();
         let mut cause = self.source();
         while let Some(error) = cause {
             let text = error.to_string();
-            // A transparent error repeats itself as its own cause.
+            // A transparent error is its own cause.
             if !what.contains(&text) {
                 what.push_str(": ");
                 what.push_str(&text);
@@ -209,10 +209,10 @@ fn question_code(error: &QuestionError) -> u8 {
 fn question_hint(error: &QuestionError) -> &'static str {
     match error {
         QuestionError::NotFound { .. } => "List the sets with `coven questions list --all`",
-        QuestionError::AlreadyFinished { .. } => "See how with `coven questions history`",
-        QuestionError::Lock { .. } => "Another program is writing it; try again in a moment",
+        QuestionError::AlreadyFinished { .. } => "See its result with `coven questions history`",
+        QuestionError::Lock { .. } => "Another program is writing it; retry in a moment",
         QuestionError::Missing { .. } | QuestionError::Malformed { .. } | QuestionError::Contradiction { .. } => {
-            "Take it away with `coven questions dismiss`"
+            "Remove it with `coven questions dismiss`"
         }
         _ => "",
     }
@@ -221,41 +221,43 @@ fn question_hint(error: &QuestionError) -> &'static str {
 fn client_hint(error: &ClientError) -> &'static str {
     match error {
         ClientError::Unreachable { .. } => {
-            "Start it with `coven daemon start`, or see why it ended: `coven daemon logs`"
+            "Start it with `coven daemon start`; see why it stopped with `coven daemon logs`"
         }
         ClientError::NotOurs { .. } => "Choose another home with --home",
         ClientError::Broken(_) | ClientError::Closed | ClientError::WebSocket(_) => {
-            "See why it ended: `coven daemon logs`"
+            "See why it stopped with `coven daemon logs`"
         }
         ClientError::Silent
         | ClientError::Decode(_)
         | ClientError::LiveFrame
         | ClientError::TooLarge { .. }
         | ClientError::Request(_) => "",
-        // The daemon's own advice is better than ours.
+        // The daemon's advice is more specific.
         ClientError::Api { message, .. } if message.contains("`coven ") => "",
         ClientError::Api { code, .. } => match ErrorCode::from_word(code) {
             Some(ErrorCode::SessionNotFound) => "List the sessions with `coven sessions --all`",
-            Some(ErrorCode::SessionNotLive) => "Look at it with `coven attach <id>`",
+            Some(ErrorCode::SessionNotLive) => "View it with `coven attach <id>`",
             Some(ErrorCode::UnknownHarness) => "List them with `coven harness list`",
             Some(ErrorCode::RepoNotFound) => "List them with `coven repo list`",
-            Some(ErrorCode::RepoInUse) => "End its sessions first; `coven sessions` lists them",
-            Some(ErrorCode::QuestionNotFound) => "List what waits with `coven inbox`, and all with `coven inbox --all`",
-            Some(ErrorCode::QuestionBroken) => "Take it away with `coven questions dismiss`",
-            Some(ErrorCode::AlreadyAnswered) => "See how with `coven inbox --all`",
+            Some(ErrorCode::RepoInUse) => "End its sessions first; list them with `coven sessions`",
+            Some(ErrorCode::QuestionNotFound) => {
+                "List pending items with `coven inbox`, all items with `coven inbox --all`"
+            }
+            Some(ErrorCode::QuestionBroken) => "Remove it with `coven questions dismiss`",
+            Some(ErrorCode::AlreadyAnswered) => "See the answer with `coven inbox --all`",
             Some(ErrorCode::TooManySessions) => {
                 "End one with `coven finish <id>`, or raise agents.maxSessions in the config"
             }
-            Some(ErrorCode::Internal) => "The daemon's log says more: `coven daemon logs`",
+            Some(ErrorCode::Internal) => "See details with `coven daemon logs`",
             _ => "",
         },
     }
 }
 
-/// Reports on standard error and gives the exit code.
+/// Prints the failure on standard error and returns the exit code.
 pub fn end(failure: Failure) -> ExitCode {
     match &failure {
-        // Whoever reads our output has had enough: `coven sessions | head`.
+        // The reader closed the pipe, as in `coven sessions | head`.
         Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         _ => {
             print_error(&failure.sentence());
@@ -264,7 +266,7 @@ pub fn end(failure: Failure) -> ExitCode {
     }
 }
 
-/// One message to a person, on standard error.
+/// Prints a message on standard error.
 pub fn print_error(message: &str) {
     output::note(format_args!("coven: {message}"));
 }
@@ -279,14 +281,14 @@ mod tests {
     }
 
     #[test]
-    fn a_message_says_what_happened_and_what_to_do_next() {
+    fn a_message_has_the_problem_and_the_advice() {
         let unknown = api(ErrorCode::SessionNotFound, "no session has the id abc");
         assert_eq!(unknown.sentence(), "no session has the id abc. List the sessions with `coven sessions --all`.");
         assert_eq!(unknown.exit_code(), 3);
     }
 
     #[test]
-    fn the_cause_is_told_once() {
+    fn the_cause_appears_once() {
         let gone = io::Error::new(io::ErrorKind::NotFound, "no such file");
         let failure =
             Failure::Client(ClientError::Unreachable { address: PathBuf::from("/h/coven.sock").into(), source: gone });

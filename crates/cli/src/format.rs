@@ -1,4 +1,4 @@
-//! How things are put into words for people: ages, sizes, short ids, ends of sessions.
+//! Formats values for terminal output: ages, sizes, short ids, statuses.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use coven_domain::Timestamp;
 
 use crate::tui::text::{is_unseen, stand_in};
 
-/// Enough of an id for a person to tell sessions apart.
+/// Returns the first eight characters of an id.
 pub fn short_id(id: &str) -> &str {
     id.get(..8).unwrap_or(id)
 }
 
-/// How long ago an ISO 8601 time was, in its largest unit.
+/// Formats how long ago an ISO 8601 time was, in its largest unit.
 pub fn age(at: &str, now: Timestamp) -> String {
     match at.parse::<Timestamp>() {
         Ok(at) => format_duration(now.since(at)),
@@ -21,7 +21,7 @@ pub fn age(at: &str, now: Timestamp) -> String {
     }
 }
 
-/// `12s`, `5m`, `3h`, `2d`.
+/// Formats a duration as `12s`, `5m`, `3h` or `2d`.
 pub fn format_duration(length: Duration) -> String {
     match length.as_secs() {
         seconds @ 0..60 => format!("{seconds}s"),
@@ -31,7 +31,7 @@ pub fn format_duration(length: Duration) -> String {
     }
 }
 
-/// `512 B`, `4.0 KiB`, `1.5 GiB`.
+/// Formats a size as `512 B`, `4.0 KiB` or `1.5 GiB`.
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     if bytes < 1024 {
@@ -46,7 +46,7 @@ pub fn size(bytes: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// `1 session`, `2 sessions`.
+/// Formats a count as `1 session` or `2 sessions`.
 pub fn count(number: usize, noun: &str) -> String {
     match number {
         1 => format!("1 {noun}"),
@@ -54,7 +54,7 @@ pub fn count(number: usize, noun: &str) -> String {
     }
 }
 
-/// The status with what made it so: `failed, exit code 3`.
+/// Formats a status with its exit code: `failed, exit code 3`.
 pub fn status(session: &SessionRecord) -> String {
     match session.exit_code {
         Some(code) => format!("{}, exit code {code}", session.status),
@@ -62,18 +62,18 @@ pub fn status(session: &SessionRecord) -> String {
     }
 }
 
-/// Text from outside on one line: control characters would act on the reader's terminal.
+/// Replaces control characters by spaces, so that foreign text is one line and cannot act on the terminal.
 pub fn sanitize_line(text: &str) -> String {
     text.chars().map(|c| if is_unseen(c) { ' ' } else { c }).collect()
 }
 
-/// Text from outside with its lines and tabs; every other control character would act on the reader's terminal.
+/// Replaces control characters other than newline and tab by visible ones, so that foreign text cannot act on the terminal.
 pub fn readable(text: &str) -> String {
     let stays = |c: char| matches!(c, '\n' | '\t') || !is_unseen(c);
     text.chars().filter(|c| *c != '\r').map(|c| if stays(c) { c } else { stand_in(c) }).collect()
 }
 
-/// How a shell finds this program: by its name if that is on PATH, else by its path.
+/// Returns the command for this program: `coven` if PATH leads to it, else its quoted path.
 pub fn program() -> String {
     let this = std::env::current_exe().ok();
     let named = coven_host::program::find("coven", std::env::var_os("PATH").as_deref());
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_told_in_their_largest_unit_and_never_negative() {
+    fn ages_use_their_largest_unit_and_are_never_negative() {
         let now = Timestamp::from_millis(1_763_238_189_007);
         assert_eq!(age("2025-11-15T20:23:05.000Z", now), "4s");
         assert_eq!(age("2025-11-15T20:03:05.000Z", now), "20m");
@@ -102,18 +102,18 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_told_in_their_largest_unit() {
+    fn sizes_use_their_largest_unit() {
         assert_eq!((size(0), size(1023), size(1024)), ("0 B".into(), "1023 B".into(), "1.0 KiB".into()));
         assert_eq!(size(3 << 30), "3.0 GiB");
     }
 
     #[test]
-    fn one_thing_is_counted_in_the_singular() {
+    fn a_count_of_one_is_singular() {
         assert_eq!([0, 1, 2].map(|number| count(number, "session")), ["0 sessions", "1 session", "2 sessions"]);
     }
 
     #[test]
-    fn lines_and_tabs_stay_and_nothing_else_acts_on_a_terminal() {
+    fn control_characters_other_than_newline_and_tab_are_replaced() {
         assert_eq!(readable("a\tb\r\n\x1b[2Jc\n"), "a\tb\n␛[2Jc\n");
     }
 

@@ -1,4 +1,4 @@
-//! A session's entries, page by page, in order.
+//! Reads a session's entries in order, page by page.
 
 use std::collections::VecDeque;
 
@@ -9,15 +9,15 @@ use coven_api::routes::{Endpoint, ListEntries};
 use crate::daemon_client::DaemonClient;
 use crate::failure::Failure;
 
-/// Entries asked for at once; the daemon gives fewer where they bring many bytes along.
-const PAGE: usize = 1000;
+/// Entries per request; the daemon returns fewer if they contain many bytes.
+const PAGE_SIZE: usize = 1000;
 
-/// A request for the entries after a number.
+/// Returns a request for the entries after a sequence number.
 pub fn page_after(id: &str, after: u64) -> Request<ListEntries> {
-    ListEntries::of(id).query(&EntriesQuery { after: Some(after), limit: Some(PAGE), cursor: None })
+    ListEntries::of(id).query(&EntriesQuery { after: Some(after), limit: Some(PAGE_SIZE), cursor: None })
 }
 
-/// Reads forward from some entry; never holds more than a page.
+/// Reads forward and keeps at most one page in memory.
 pub struct Ledger {
     id: String,
     after: u64,
@@ -26,12 +26,12 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Entries with a greater number than `after`.
+    /// Starts after the entry with sequence number `after`.
     pub fn after(id: &str, after: u64) -> Self {
         Self { id: id.to_owned(), after, page: VecDeque::new(), is_complete: false }
     }
 
-    /// The next entry; nothing once there is no more.
+    /// Returns the next entry, or `None` at the end.
     pub async fn next(&mut self, link: &mut DaemonClient) -> Result<Option<EntryRecord>, Failure> {
         if self.page.is_empty() && !self.is_complete {
             let page = link.call(page_after(&self.id, self.after)).await?;
@@ -43,12 +43,12 @@ impl Ledger {
     }
 }
 
-/// Rows and columns of a start or resize.
+/// Returns rows and columns of a start or resize entry.
 pub fn size_of(entry: &EntryRecord) -> Option<(u16, u16)> {
     Some((entry.detail.rows?, entry.detail.cols?))
 }
 
-/// When an entry was written, in milliseconds since the epoch.
+/// Returns the time of an entry in milliseconds since the epoch.
 pub const fn time_of(entry: &EntryRecord) -> i64 {
     entry.at.as_millis()
 }

@@ -1,4 +1,4 @@
-//! Lists of the daemon, read page by page.
+//! Reads lists of the daemon page by page.
 
 use coven_api::list::{List, MAX_LIMIT, PageQuery};
 use coven_api::request::Request;
@@ -17,12 +17,12 @@ pub struct Paging {
     /// Number of items to show [default: all]
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
-    /// Start behind another page: its `next`
+    /// Start after another page: its `next` value
     #[arg(long, value_name = "CURSOR")]
     pub cursor: Option<String>,
 }
 
-/// The items of a list; all of them without a limit.
+/// Returns the items of a list; all of them without a limit.
 pub async fn items<E, T>(client: &mut Client, request: Request<E>, paging: Paging) -> Result<Vec<T>, ClientError>
 where
     E: Endpoint<Response = List<T>>,
@@ -38,7 +38,7 @@ where
     Ok(items)
 }
 
-/// Prints a list as the daemon writes it. Without a limit it has all items, of which one page at a time is in memory.
+/// Prints a list in the daemon's JSON form. Without a limit it prints all items, with one page at a time in memory.
 pub async fn print_json<E: Endpoint>(client: &mut Client, request: Request<E>, paging: Paging) -> Result<(), Failure> {
     #[derive(Deserialize)]
     struct Page<'a> {
@@ -70,21 +70,21 @@ pub async fn print_json<E: Endpoint>(client: &mut Client, request: Request<E>, p
 struct Pages<E> {
     request: Request<E>,
     left: usize,
-    /// Where the next page starts; none behind the last one.
+    /// Cursor of the next page; `None` after the last page.
     cursor: Option<String>,
-    is_begun: bool,
+    is_started: bool,
 }
 
 impl<E: Endpoint> Pages<E> {
     fn new(request: Request<E>, paging: Paging) -> Self {
-        Self { request, left: paging.limit.unwrap_or(usize::MAX), cursor: paging.cursor, is_begun: false }
+        Self { request, left: paging.limit.unwrap_or(usize::MAX), cursor: paging.cursor, is_started: false }
     }
 
     async fn next(&mut self, client: &mut Client) -> Result<Option<bytes::Bytes>, ClientError> {
-        if self.is_begun && (self.left == 0 || self.cursor.is_none()) {
+        if self.is_started && (self.left == 0 || self.cursor.is_none()) {
             return Ok(None);
         }
-        self.is_begun = true;
+        self.is_started = true;
         let page = PageQuery { limit: Some(self.left.min(MAX_LIMIT)), cursor: self.cursor.clone() };
         client.bytes(self.request.page(&page)).await.map(Some)
     }

@@ -1,4 +1,4 @@
-//! The `coven` binary: hidden subcommands go straight to their part, everything else to the command line.
+//! The `coven` binary: dispatches hidden subcommands directly and everything else to the command line.
 
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
@@ -39,11 +39,11 @@ mod verb;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// The release, with the commit it was built from.
+/// Release and build commit.
 pub const VERSION: &str = env!("COVEN_VERSION");
 
 fn main() -> ExitCode {
-    // Holders and `--version` start often: they must not pay for parsing a command line with thirty verbs.
+    // Holders and `--version` start often: building the parser for all verbs would slow them down.
     let args: Vec<OsString> = std::env::args_os().skip(1).take(2).collect();
     let words: Vec<Option<&str>> = args.iter().map(|word| word.to_str()).collect();
     match words.as_slice() {

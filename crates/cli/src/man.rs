@@ -1,5 +1,5 @@
-//! The manual pages, one per command. `cargo xtask man` runs this test to write them: only developers and packagers need them, so
-//! the program does not carry what makes them.
+//! Writes the manual pages, one per command. They are written by a test, which `cargo xtask man` runs, so that the program does
+//! not contain the generator.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use clap_mangen::Man;
 
 use crate::command_line;
 
-/// The folder to write to; without it the test writes to a temporary one.
+/// Environment variable with the output folder; the default is a temporary folder.
 const DIR: &str = "COVEN_WRITE_MAN";
 
-/// Writes the page of a command and the pages of its subcommands. Returns their names.
+/// Writes the pages of a command and its subcommands. Returns their names.
 fn write_pages(command: &Command, name: &str, dir: &Path) -> Vec<String> {
     let mut page = Vec::new();
     Man::new(command.clone()).render(&mut page).expect("a page in memory");

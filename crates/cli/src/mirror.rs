@@ -1,4 +1,4 @@
-//! Keeps what a screen shows in step with the daemon's records, across restarts of the daemon.
+//! Keeps the records on a screen up to date with the daemon, across restarts of the daemon.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,33 +8,33 @@ use tokio::time::timeout;
 
 use crate::failure::Failure;
 
-/// A daemon that accepts a request and does not answer is not reachable either.
+/// A daemon that does not answer within this time counts as unreachable.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The records that a screen shows.
+/// The records on a screen.
 pub trait Mirror {
-    /// Reports that the daemon is there.
+    /// Called when the daemon is connected.
     async fn connected(&mut self) -> Result<(), Stop>;
 
-    /// Reads all of them.
+    /// Reads all records.
     async fn read(&mut self, client: &mut Client) -> Result<(), Stop>;
 
-    /// Reads those that events are about. Returns false if all of them have to be read.
+    /// Reads the records of these events. Returns false if all records must be read.
     async fn apply(&mut self, client: &mut Client, events: &[SseEvent]) -> Result<bool, Stop>;
 
-    /// Returns when the user wants all of them to be read.
+    /// Returns when the user asks to reload all records.
     async fn wanted(&mut self) -> Result<(), Stop> {
         std::future::pending().await
     }
 
-    /// Reports that the daemon is away, with advice.
+    /// Called with advice when the connection is lost.
     async fn lost(&mut self, why: String) -> Result<(), Stop>;
 }
 
-/// Why a screen's records are not read any further.
+/// Why reading the records stopped.
 pub enum Stop {
     Daemon(ClientError),
-    /// The screen was left.
+    /// The screen was closed.
     Left,
 }
 
@@ -44,7 +44,7 @@ impl<E: Into<ClientError>> From<E> for Stop {
     }
 }
 
-/// Follows the daemon until the screen is left.
+/// Follows the daemon until the screen is closed.
 pub async fn follow(socket: &Path, mirror: &mut impl Mirror) {
     let address = Address::from(socket);
     let mut follower = EventFollower::new(&address, None);
@@ -91,7 +91,7 @@ async fn step(
     }
 }
 
-/// The answer to a request, or the error that none came in time.
+/// Waits for a response, or returns an error after the timeout.
 pub async fn in_time<T>(asked: impl Future<Output = Result<T, ClientError>>) -> Result<T, Stop> {
     timeout(ANSWER_TIMEOUT, asked).await.unwrap_or(Err(ClientError::Silent)).map_err(Stop::Daemon)
 }
@@ -99,9 +99,9 @@ pub async fn in_time<T>(asked: impl Future<Output = Result<T, ClientError>>) -> 
 fn advice(error: ClientError) -> String {
     match error {
         ClientError::Unreachable { .. } | ClientError::Broken(_) | ClientError::Closed => {
-            "`coven daemon start` starts it".to_owned()
+            "start it with `coven daemon start`".to_owned()
         }
-        ClientError::Silent => "it does not answer; see `coven daemon status`".to_owned(),
+        ClientError::Silent => "the daemon does not answer; see `coven daemon status`".to_owned(),
         error => Failure::from(error).sentence(),
     }
 }

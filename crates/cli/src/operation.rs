@@ -1,4 +1,4 @@
-//! Waits for an operation of the daemon, with one line of progress for a person.
+//! Waits for an operation of the daemon and shows its progress on one line.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -18,18 +18,18 @@ use crate::failure::Failure;
 use crate::{format, output};
 
 const RETRY_DELAY: Duration = Duration::from_millis(200);
-/// How long a daemon that stopped may take until the next one answers.
+/// How long to wait for the next daemon after one stopped.
 const RESTART_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How a command that starts an operation prints it.
+/// Flags of commands that start an operation.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct WaitArgs {
-    /// Start it and print the operation, without waiting for its end
+    /// Print the operation and return without waiting for its end
     #[arg(long)]
     pub no_wait: bool,
 }
 
-/// Waits for the end of an operation and returns its result. An operation that failed is the error that it has.
+/// Waits for the end of an operation and returns its result or its error.
 pub async fn result<T: DeserializeOwned>(
     home: &Home,
     link: &mut DaemonClient,
@@ -38,7 +38,7 @@ pub async fn result<T: DeserializeOwned>(
     outcome(wait(home, link, started).await?)
 }
 
-/// The same without a line of progress, for a screen.
+/// Like `result`, but without a progress line, for screens.
 pub async fn quiet_result<T: DeserializeOwned>(client: &mut Client, started: Operation) -> Result<T, Failure> {
     let query = GetOperationQuery { wait: Some(true), since: None };
     let mut operation = started;
@@ -58,13 +58,13 @@ fn outcome<T: DeserializeOwned>(ended: Operation) -> Result<T, Failure> {
                 .into())
         }
         (None, None) => {
-            let what = format!("the operation ended without a result: {}", ended.id);
+            let what = format!("operation {} ended without a result", ended.id);
             Err(Failure::failed(what, format!("See `coven operation show {}`", ended.id.short())))
         }
     }
 }
 
-/// Waits for the end of an operation, also over a restart of the daemon. ^C ends the waiting and not the operation.
+/// Waits for the end of an operation, even across a restart of the daemon. Ctrl-C stops the waiting, not the operation.
 pub async fn wait(home: &Home, link: &mut DaemonClient, started: Operation) -> Result<Operation, Failure> {
     let mut interrupts = signal(SignalKind::interrupt()).map_err(Failure::Runtime)?;
     let (mut operation, mut line) = (started, ProgressLine::new());
@@ -83,7 +83,7 @@ pub async fn wait(home: &Home, link: &mut DaemonClient, started: Operation) -> R
     Ok(operation)
 }
 
-/// The operation after its next change, or after its end if the progress is not shown.
+/// Waits for the next change of the operation, or for its end if progress is not shown.
 async fn next_change(
     home: &Home,
     link: &mut DaemonClient,
@@ -96,12 +96,12 @@ async fn next_change(
     loop {
         let answer = link.call(GetOperation::of(&id).query(&query)).await;
         let is_stopping = answer.as_ref().is_err_and(|error| error.is(ErrorCode::Unavailable));
-        let is_away = answer.as_ref().is_err_and(ClientError::is_disconnected);
-        // The daemon announced that it stops: it may be restarting.
+        let is_disconnected = answer.as_ref().is_err_and(ClientError::is_disconnected);
+        // The daemon is stopping; it may be a restart.
         if is_stopping {
             give_up_at.get_or_insert_with(|| Instant::now() + RESTART_TIMEOUT);
         }
-        if !(is_stopping || is_away) || give_up_at.is_none_or(|at| Instant::now() >= at) {
+        if !(is_stopping || is_disconnected) || give_up_at.is_none_or(|at| Instant::now() >= at) {
             return Ok(answer?);
         }
         tokio::time::sleep(RETRY_DELAY).await;
@@ -111,7 +111,7 @@ async fn next_change(
     }
 }
 
-/// The newest operation of a kind about a record.
+/// Returns the newest operation of a kind on a record.
 pub async fn newest(link: &mut DaemonClient, kind: OperationKind, subject: &str) -> Result<Option<Operation>, Failure> {
     let query = ListOperationsQuery {
         kind: Some(kind.to_string()),
@@ -123,7 +123,7 @@ pub async fn newest(link: &mut DaemonClient, kind: OperationKind, subject: &str)
     Ok(page.items.into_iter().next())
 }
 
-/// Prints an operation that was started and is not waited for.
+/// Prints an operation that was started with --no-wait.
 pub fn print_started(operation: &Operation, as_json: bool) -> Result<(), Failure> {
     match as_json {
         true => output::json(&serde_json::to_vec(operation).map_err(ClientError::from)?),
@@ -135,7 +135,7 @@ pub fn print_started(operation: &Operation, as_json: bool) -> Result<(), Failure
     }
 }
 
-/// One line on standard error that is rewritten in place; nothing if a person does not see it.
+/// A line on standard error that is rewritten in place. Shows nothing if standard error is not a terminal.
 struct ProgressLine {
     is_watched: bool,
     is_shown: bool,
@@ -148,7 +148,7 @@ impl ProgressLine {
 
     fn show(&mut self, progress: &OperationProgress) {
         if self.is_watched {
-            // Room for the ^C that the terminal echoes: a second row would stay.
+            // Leave room for an echoed ^C: a line that wraps cannot be cleared.
             let cols = rustix::termios::tcgetwinsize(io::stderr()).map_or(80, |size| usize::from(size.ws_col));
             let _ = write!(io::stderr(), "\r\x1b[K{}", line(progress, cols.max(20) - 3));
             self.is_shown = true;
@@ -168,7 +168,7 @@ impl Drop for ProgressLine {
     }
 }
 
-/// `[2/5] running checks`, cut to the width of the terminal.
+/// Formats `[2/5] running checks`, cut to the width of the terminal.
 fn line(progress: &OperationProgress, cols: usize) -> String {
     let message = format::sanitize_line(&progress.message);
     let whole = match progress.total {
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_progress_fits_and_does_not_act_on_the_terminal() {
+    fn a_progress_line_is_cut_and_sanitized() {
         let progress = |total, message: &str| OperationProgress { done: 2, total, message: message.to_owned() };
         assert_eq!(line(&progress(Some(5), "running checks"), 79), "[2/5] running checks");
         assert_eq!(line(&progress(None, "waiting\x1b[2J"), 79), "waiting [2J");

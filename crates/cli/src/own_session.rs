@@ -1,22 +1,19 @@
-//! The session that this command runs in, if it runs in one.
+//! The session that this command runs in, if any.
 
 use crate::failure::Failure;
 use crate::format::short_id;
 
-/// The whole id, from the environment that every harness gets.
+/// Returns the session id from the environment that coven sets for every harness.
 pub fn id() -> Option<String> {
     std::env::var("COVEN_SESSION_ID").ok().filter(|id| !id.is_empty())
 }
 
-/// Refuses to show the session on its own terminal: everything shown would be new output to show.
-pub fn must_not_be(shown: &str) -> Result<(), Failure> {
+/// Fails if `shown` is this session: showing it on its own terminal would produce endless output.
+pub fn ensure_other(shown: &str) -> Result<(), Failure> {
     match id() {
         Some(own) if own == shown => Err(Failure::refused(
-            format!(
-                "this terminal belongs to session {}, and a session cannot be shown inside itself",
-                short_id(shown)
-            ),
-            "Run the command in another terminal, or name another session",
+            format!("cannot show session {} inside itself", short_id(shown)),
+            "Run the command in another terminal, or choose another session",
         )),
         _ => Ok(()),
     }

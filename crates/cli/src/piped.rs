@@ -6,10 +6,10 @@ use coven_files::{Limit, read_stream, read_stream_text};
 
 use crate::failure::Failure;
 
-/// Prompts, questions, answers and tasks are texts that a person could read.
+/// Limit for prompts, questions, answers and tasks.
 pub const PIPED: Limit = Limit::new("input piped into a command", 16 << 20);
 
-/// Reads standard input to its end.
+/// Reads standard input to its end, as UTF-8 text.
 pub fn text() -> Result<String, Failure> {
     read_stream_text(io::stdin().lock(), PIPED).map_err(Failure::Input)
 }

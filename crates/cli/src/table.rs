@@ -1,19 +1,19 @@
-//! A small aligned table: columns as wide as their widest cell, cut to the terminal's width.
+//! Aligned tables: columns as wide as their widest cell, cut to the terminal's width.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::format;
 
 const GAP: usize = 2;
-/// A column is not cut below this, however narrow the terminal.
-const NARROWEST: usize = 8;
+/// Minimum width of a column, regardless of the terminal.
+const MIN_COLUMN_WIDTH: usize = 8;
 
 pub struct Table {
     head: Vec<&'static str>,
-    /// Row by row, behind each other: a long table is one text and no thousands.
+    /// All cells in one buffer instead of one string per cell.
     text: String,
     cells: Vec<Cell>,
-    /// Columns that give way when the terminal is narrow, the first one first.
+    /// Columns that shrink on a narrow terminal, in this order.
     elastic: &'static [usize],
 }
 
@@ -30,7 +30,7 @@ impl Table {
     pub fn row<T: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = T>) {
         for cell in cells {
             let cell = cell.as_ref();
-            // A control character in a title must not act on the reader's terminal.
+            // Control characters in a title must not act on the terminal.
             let width = match is_simple(cell) {
                 true => {
                     self.text.push_str(cell);
@@ -47,7 +47,7 @@ impl Table {
         debug_assert!(self.cells.len().is_multiple_of(self.head.len()));
     }
 
-    /// The table as text; `width` is the terminal's, nothing if it goes into a pipe.
+    /// Formats the table; `width` is the terminal's, or `None` for a pipe.
     pub fn text(&self, width: Option<usize>) -> String {
         let mut widths: Vec<usize> = self.head.iter().map(|name| name.width()).collect();
         for row in self.cells.chunks(self.head.len()) {
@@ -59,7 +59,7 @@ impl Table {
             self.shrink(&mut widths, width);
         }
         let line_bytes = widths.iter().sum::<usize>() + GAP * widths.len() + 1;
-        // Where the widest fits, every line does.
+        // If the widest line fits, no line needs to be cut.
         let width = width.filter(|width| line_bytes - 1 - GAP > *width);
         let rows = self.cells.len() / self.head.len();
         let mut out = String::with_capacity(line_bytes.saturating_mul(rows + 1));
@@ -80,7 +80,7 @@ impl Table {
         let gaps = GAP * widths.len().saturating_sub(1);
         let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(width);
         for &column in self.elastic {
-            let least = NARROWEST.max(self.head[column].width()).min(widths[column]);
+            let least = MIN_COLUMN_WIDTH.max(self.head[column].width()).min(widths[column]);
             let cut = excess.min(widths[column] - least);
             widths[column] -= cut;
             excess -= cut;
@@ -88,7 +88,7 @@ impl Table {
     }
 }
 
-/// One row, its cells with their widths; no line is wider than the terminal.
+/// Appends a row of cells with their widths, cut to the terminal.
 fn push_line<'a>(
     out: &mut String,
     cells: impl Iterator<Item = (&'a str, usize)>,
@@ -111,19 +111,19 @@ fn push_line<'a>(
     out.push('\n');
 }
 
-/// Nothing but what is one column wide and does nothing: most cells, and known at a glance.
+/// Returns whether the text is printable ASCII, so that its width is its length. Most cells are.
 fn is_simple(text: &str) -> bool {
     text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
-/// At most `width` columns of the text; an ellipsis tells that something is missing.
+/// Cuts the text to `width` columns and marks a cut with an ellipsis.
 pub fn cut(text: &str, width: usize) -> String {
     let mut out = String::new();
     push_cut(&mut out, text, text.width(), width);
     out
 }
 
-/// The same of a text that is `whole` columns wide, behind `out`; gives how many columns it took.
+/// Like `cut` for a text that is `whole` columns wide, appended to `out`. Returns the number of columns used.
 fn push_cut(out: &mut String, text: &str, whole: usize, width: usize) -> usize {
     if whole <= width {
         out.push_str(text);
@@ -157,13 +157,13 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_aligned_by_what_a_terminal_shows() {
+    fn columns_are_aligned_by_display_width() {
         let expected = "ID  TITLE           CWD\n1a  写代码 quickly  /home/a/project\n2   two             /\n";
         assert_eq!(table().text(None), expected);
     }
 
     #[test]
-    fn a_narrow_terminal_cuts_the_elastic_columns_in_their_order() {
+    fn a_narrow_terminal_shrinks_the_elastic_columns_in_order() {
         let text = table().text(Some(30));
         assert!(text.lines().all(|line| line.width() <= 30), "{text}");
         assert_eq!(text.lines().nth(1), Some("1a  写代码 quickly  /home/a/p…"));

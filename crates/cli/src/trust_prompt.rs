@@ -17,19 +17,19 @@ use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::format;
 
-/// What the user is asked to agree to.
+/// The state and settings that need the user's agreement.
 #[derive(Debug, Default)]
 pub struct Request {
     home: Option<Home>,
-    /// State in the home that was not made on this machine, by name.
+    /// Names of state files in the home that were not created on this machine.
     pub state: Vec<String>,
     /// Settings of the home.
     pub settings: Vec<Part>,
-    /// Settings beside the home's.
+    /// Settings outside of the home.
     pub others: Vec<Others>,
 }
 
-/// Settings of a repository's own Git config, or of a conversation tool.
+/// Settings of a repository's Git config, or of a conversation tool.
 #[derive(Debug, Serialize)]
 pub struct Others {
     pub folder: PathBuf,
@@ -38,7 +38,7 @@ pub struct Others {
 }
 
 impl Request {
-    /// Everything about a home and the repository around a folder that needs agreement.
+    /// Collects everything in a home and in the repository of a folder that needs agreement.
     pub fn about(home: Option<Home>, folder: &Path) -> Result<Self, Failure> {
         let mut request = Self::default();
         if let Some(home) = &home {
@@ -69,7 +69,7 @@ impl Request {
         self.home.as_ref()
     }
 
-    /// What would be used and run, for a person.
+    /// Describes what would be used and run.
     pub fn text(&self) -> String {
         let mut text = String::new();
         let mut list = |head: String, parts: &[Part]| {
@@ -88,7 +88,7 @@ impl Request {
         if let Some(home) = &self.home {
             let path = home.path().display();
             if !self.state.is_empty() {
-                list(format!("{path} has state that you did not make on this machine: {}", self.state.join(", ")), &[]);
+                list(format!("{path} has state that was not created on this machine: {}", self.state.join(", ")), &[]);
             }
             if !self.settings.is_empty() {
                 list(format!("{path} has settings that came with a repository or archive:"), &self.settings);
@@ -96,14 +96,14 @@ impl Request {
         }
         for others in &self.others {
             list(
-                format!("{} has {} that can run or open something:", others.folder.display(), others.what),
+                format!("{} has {} that can run commands or open files:", others.folder.display(), others.what),
                 &others.settings,
             );
         }
         text
     }
 
-    /// Leaves out what the user refused before: coven asks about the same content once.
+    /// Removes content that the user declined before: coven asks about the same content once.
     fn without_declined(mut self) -> Result<Self, Failure> {
         let store = TrustStore::locate()?;
         if let Some(home) = &self.home {
@@ -118,7 +118,7 @@ impl Request {
         Ok(self)
     }
 
-    /// Records that the user refused.
+    /// Records that the user declined.
     fn decline(&self) -> Result<(), Failure> {
         let store = TrustStore::locate()?;
         if let Some(home) = &self.home {
@@ -134,7 +134,7 @@ impl Request {
     pub fn agree(&self) -> Result<(), Failure> {
         let store = TrustStore::locate()?;
         if let Some(home) = &self.home {
-            // Settings first: a recorded home is used at once.
+            // Settings first: coven uses a home as soon as it is recorded.
             store.agree(home.path(), &self.settings)?;
             if !self.state.is_empty() {
                 home.adopt()?;
@@ -147,12 +147,12 @@ impl Request {
     }
 }
 
-/// Before a daemon starts: asks about settings that would be in force, once for each content.
+/// Asks about settings that a starting daemon would use, once for each content.
 pub fn ask_before_start(home: &Home) -> Result<(), Failure> {
     if !can_ask() {
         return Ok(());
     }
-    // A broken config is reported by the start itself.
+    // Starting the daemon reports an invalid config.
     let Ok(config) = config::read(home) else { return Ok(()) };
     let settings = trust::unsettled(home, &config, false);
     if settings.is_empty() {
@@ -165,7 +165,7 @@ pub fn ask_before_start(home: &Home) -> Result<(), Failure> {
     }
 }
 
-/// After a command failed for lack of trust: asks, and returns whether the user agreed.
+/// Asks after a command failed for lack of trust. Returns whether the user agreed.
 pub fn ask_after(failure: &Failure, place: &Place) -> Result<bool, Failure> {
     let is_about_trust =
         matches!(failure, Failure::Client(error @ ClientError::Api { .. }) if error.is(ErrorCode::TrustRequired));
@@ -184,7 +184,7 @@ pub fn ask_after(failure: &Failure, place: &Place) -> Result<bool, Failure> {
     }
 }
 
-/// Shows the request and asks for a yes.
+/// Shows the request and asks for confirmation.
 pub fn ask(request: &Request) -> Result<bool, Failure> {
     let mut err = io::stderr().lock();
     let question = format!("{}Use all of this? [y/N] ", request.text());
@@ -194,12 +194,12 @@ pub fn ask(request: &Request) -> Result<bool, Failure> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// A person is there to answer, and it is not an agent.
+/// Returns whether a person, not an agent, can answer.
 pub fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal() && !is_in_session()
 }
 
-/// Whether this process belongs to a session of coven, i.e. an agent may have started it.
+/// Returns whether this process belongs to a session of coven, so that an agent may have started it.
 pub fn is_in_session() -> bool {
     let is_marked = std::env::var_os("COVEN_SESSION_ID").is_some_and(|id| !id.is_empty());
     let mut ancestors =

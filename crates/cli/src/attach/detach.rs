@@ -1,20 +1,20 @@
-//! Finds the keys that leave an attached session in what is typed; everything else passes unchanged.
+//! Finds the detach keys in typed input; everything else passes unchanged.
 
 use coven_host::config::DetachKeys;
 
-/// Scans typed bytes for the detach keys, also where the session has switched on a protocol that writes keys out.
+/// Scans typed bytes for the detach keys, including keys that a keyboard protocol encodes as escape sequences.
 pub struct DetachScanner {
     keys: Vec<u8>,
-    /// The first key as it was typed, while the second one is awaited.
+    /// The bytes of the first key, until the second key is known.
     held: Option<Vec<u8>>,
 }
 
-/// One thing that was typed.
+/// One typed key or sequence.
 #[derive(Debug, PartialEq, Eq)]
 enum Typed {
-    /// A key that has a byte of its own.
+    /// A key with a single-byte form.
     Key(u8),
-    /// A key that is let go, or Shift and its like: it says nothing by itself.
+    /// A key release, or a modifier key alone.
     Silent,
     Other,
 }
@@ -24,7 +24,7 @@ impl DetachScanner {
         Self { keys: keys.bytes, held: None }
     }
 
-    /// Appends what is meant for the session to `out`; true once the detach keys were typed.
+    /// Appends the input for the session to `out`. Returns true once the detach keys were typed.
     pub fn scan(&mut self, mut input: &[u8], out: &mut Vec<u8>) -> bool {
         while !input.is_empty() {
             let (typed, length) = next(input);
@@ -37,7 +37,7 @@ impl DetachScanner {
                 },
                 None => out.extend_from_slice(raw),
                 Some(_) if typed == Typed::Key(self.keys[1]) => return true,
-                // Typed twice, the first key is meant for the session.
+                // The first key typed twice sends it once to the session.
                 Some(first) if typed == Typed::Key(self.keys[0]) => out.extend_from_slice(&first),
                 Some(mut first) if typed == Typed::Silent => {
                     first.extend_from_slice(raw);
@@ -53,12 +53,12 @@ impl DetachScanner {
     }
 }
 
-/// What stands at the front of the input, and how many bytes it takes.
+/// Returns the first key of the input and its length in bytes.
 fn next(input: &[u8]) -> (Typed, usize) {
     match input {
         [0x1b, b'[', rest @ ..] => match rest.iter().position(|byte| matches!(byte, 0x40..=0x7e)) {
-            Some(at) => (written_out(&rest[..at], rest[at]), at + 3),
-            // A terminal sends a key in one piece; half a sequence is not held back.
+            Some(at) => (decode_key(&rest[..at], rest[at]), at + 3),
+            // Terminals send a key in one write, so an incomplete sequence is not held back.
             None => (Typed::Other, input.len()),
         },
         [0x1b, ..] => (Typed::Other, 1),
@@ -67,8 +67,8 @@ fn next(input: &[u8]) -> (Typed, usize) {
     }
 }
 
-/// A key as `CSI code ; modifiers : event u` or `CSI 27 ; modifiers ; code ~`.
-fn written_out(parameters: &[u8], end: u8) -> Typed {
+/// Decodes `CSI code ; modifiers : event u` and `CSI 27 ; modifiers ; code ~`.
+fn decode_key(parameters: &[u8], end: u8) -> Typed {
     let Ok(text) = std::str::from_utf8(parameters) else { return Typed::Other };
     let mut fields = text.split(';');
     let mut field = || fields.next().unwrap_or("");
@@ -84,11 +84,11 @@ fn written_out(parameters: &[u8], end: u8) -> Typed {
     let held_down = modifiers.next().and_then(|bits| bits.parse::<u32>().ok()).unwrap_or(1).saturating_sub(1);
     let is_release = modifiers.next() == Some("3");
     let Some(code) = code.split(':').next().and_then(|code| code.parse::<u32>().ok()) else { return Typed::Other };
-    // Shift, Ctrl, Alt and the locks have codes of their own.
+    // Codes of the modifier keys themselves, such as Shift or Caps Lock.
     if is_release || (57_441..=57_454).contains(&code) || matches!(code, 57_358..=57_360) {
         return Typed::Silent;
     }
-    // Caps Lock and Num Lock change nothing here.
+    // Ignore Caps Lock and Num Lock.
     match (u8::try_from(code), held_down & 0x3f) {
         (Ok(code @ 0x20..=0x7e), 0) => Typed::Key(code),
         (Ok(code @ (b'a'..=b'z' | b'\\' | b']' | b'^' | b'_')), 4) => Typed::Key(code & 0x1f),
@@ -108,14 +108,14 @@ mod tests {
     }
 
     #[test]
-    fn one_key_detaches_at_once_and_the_rest_is_exact() {
+    fn one_key_detaches_immediately_and_other_bytes_pass_unchanged() {
         assert_eq!(scan("ctrl-\\", &[b"ab\x1ccd"]), (b"ab".to_vec(), true));
         let every: Vec<u8> = (0..=255).filter(|byte| *byte != 0x1c).collect();
         assert_eq!(scan("ctrl-\\", &[&every]), (every.clone(), false));
     }
 
     #[test]
-    fn of_two_keys_the_first_is_held_until_the_second_is_known() {
+    fn the_first_of_two_keys_is_held_until_the_second_is_known() {
         assert_eq!(scan("ctrl-a d", &[b"x\x01", b"d"]), (b"x".to_vec(), true));
         assert_eq!(scan("ctrl-a d", &[b"x\x01", b"e"]), (b"x\x01e".to_vec(), false));
         assert_eq!(scan("ctrl-a d", &[b"x\x01"]), (b"x".to_vec(), false));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_the_terminal_writes_out_are_known_too() {
+    fn keys_encoded_as_escape_sequences_are_recognized() {
         assert!(scan("ctrl-\\", &[b"\x1b[92;5u"]).1);
         assert!(scan("ctrl-\\", &[b"\x1b[92:124;133:1u"]).1, "with Num Lock, an alternate key and an event type");
         assert!(scan("ctrl-\\", &[b"\x1b[27;5;92~"]).1);

@@ -1,4 +1,4 @@
-//! The log of a session that has ended, shown as it was recorded.
+//! Shows the log of an ended session.
 
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::daemon_client::DaemonClient;
 use crate::failure::Failure;
 use crate::{log_check, output};
 
-/// How long a terminal may take to answer a question.
+/// How long to wait for a terminal's reply to a query.
 const REPLY_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// Writes the log from byte `from` to standard output.
@@ -50,14 +50,14 @@ pub async fn show(home: &Home, link: &mut DaemonClient, id: &str, from: u64) -> 
     }
 }
 
-/// A terminal that shows recorded output. The recording may hold questions to a terminal: the answers of this one are
-/// for nobody and must not end up in the shell.
+/// A terminal that shows recorded output. The recording may contain terminal queries; this terminal's replies must not
+/// end up in the shell.
 pub struct LogTerminal {
     raw: Option<RawMode>,
 }
 
 impl LogTerminal {
-    /// Nothing if standard output is no terminal.
+    /// Returns `None` if standard output is not a terminal.
     pub fn open() -> Result<Option<Self>, Failure> {
         if !output::is_terminal() {
             return Ok(None);
@@ -69,7 +69,7 @@ impl LogTerminal {
         Ok(Some(Self { raw }))
     }
 
-    /// Whether `q` or Ctrl-C was typed.
+    /// Returns whether `q` or Ctrl-C was typed.
     fn wants_to_stop(&self) -> bool {
         let mut typed = [0; 256];
         self.raw.is_some() && read_typed(&mut typed, Duration::ZERO).iter().any(|byte| matches!(byte, b'q' | 3))
@@ -82,14 +82,14 @@ impl LogTerminal {
         }
         output::bytes(&last)?;
         if let Some(raw) = self.raw {
-            // Terminals answer in order: once this answer is here, no other is on its way.
+            // Terminals reply in order: after the reply to this query, no other reply is outstanding.
             output::bytes(b"\x1b[c")?;
             let deadline = Instant::now() + REPLY_TIMEOUT;
             let mut typed = [0; 256];
-            let is_answer = |bytes: &[u8]| bytes.ends_with(b"c");
+            let is_reply = |bytes: &[u8]| bytes.ends_with(b"c");
             while let left = deadline.saturating_duration_since(Instant::now())
                 && !left.is_zero()
-                && !is_answer(read_typed(&mut typed, left))
+                && !is_reply(read_typed(&mut typed, left))
             {}
             raw.leave_flushed();
         }
@@ -97,7 +97,7 @@ impl LogTerminal {
     }
 }
 
-/// What was typed, or nothing if nothing comes in time.
+/// Returns typed bytes, or an empty slice after the timeout.
 pub fn read_typed(buffer: &mut [u8], within: Duration) -> &[u8] {
     let stdin = io::stdin();
     let mut places = [PollFd::new(&stdin, PollFlags::IN)];

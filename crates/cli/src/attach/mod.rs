@@ -1,4 +1,4 @@
-//! A real terminal on a session: paints its screen, follows it live, and leaves everything as it was.
+//! Attaches a terminal to a session: paints its screen, follows its output and restores the terminal.
 
 mod catch_up;
 pub mod detach;
@@ -32,19 +32,19 @@ use crate::daemon_client::{self, DaemonClient};
 use crate::failure::Failure;
 use crate::{format, log_check, output, own_session};
 
-/// A person waits no longer for the first picture.
+/// How long to wait for the first screen.
 const SCREEN_TIMEOUT: Duration = Duration::from_secs(2);
-/// Without a picture, so much of the log's end is shown.
+/// Bytes shown from the end of the log if there is no screen in time.
 const TAIL_BYTES: u64 = 64 << 10;
 
-/// Where a viewing begins.
+/// Where the output starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// With the screen as it is now; a pipe gets everything.
+    /// With the current screen; a pipe gets the whole log.
     Screen,
-    /// With the first byte: the session has just been launched.
-    Beginning,
-    /// With what comes next.
+    /// With the first byte: the session was just started.
+    FirstByte,
+    /// With new output only.
     Now,
 }
 
@@ -54,36 +54,36 @@ pub struct Options {
     pub is_read_only: bool,
 }
 
-/// How it ended, for the exit code of the command.
+/// How attaching ended, for the exit code of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttachOutcome {
-    /// The session goes on without us.
+    /// The user detached; the session keeps running.
     Detached,
-    /// It ended while it was watched.
+    /// The session ended while attached.
     Exited(ExitStatus),
-    /// It had ended before; its log was shown.
+    /// The session had already ended; its log was shown.
     Shown,
-    /// A signal ended the viewing.
+    /// A signal ended this command.
     Signalled(i32),
 }
 
-/// The session that is looked at.
+/// A running session to attach to.
 struct Target {
     id: String,
     painted: Vec<u8>,
     from: Origin,
 }
 
-/// Where the log is followed from.
+/// Log position where following starts.
 #[derive(Debug, Clone, Copy)]
 enum Origin {
     Byte(u64),
-    /// So many bytes before its end.
+    /// This many bytes before the end.
     End(u64),
 }
 
 impl Origin {
-    /// The byte, for a log of this length.
+    /// Returns the offset in a log of this length.
     const fn byte(self, end: u64) -> u64 {
         match self {
             Self::Byte(byte) => byte,
@@ -92,19 +92,19 @@ impl Origin {
     }
 }
 
-/// What there is to look at.
+/// A session, by how it can be shown.
 enum Found {
     Live(Target),
-    /// It has ended; its log was shown.
+    /// The session has ended and its log was shown.
     Shown,
-    /// A session without a terminal: what is said in it can be followed.
+    /// An ACP session: it has messages instead of a terminal.
     Conversation(String),
 }
 
 /// Attaches to a live session, or shows the log of one that has ended.
 pub fn open(home: &Home, id: &str, options: Options) -> Result<AttachOutcome, Failure> {
     let keys = detach_keys(home)?;
-    // Mostly there is a daemon and a session that runs: no runtime is needed to paint it.
+    // Fast path: with a running daemon and session, painting needs no async runtime.
     if let Some((target, holder)) = find_without_runtime(home, id, options)? {
         return watch(home, target, holder, keys, options);
     }
@@ -118,17 +118,17 @@ pub fn open(home: &Home, id: &str, options: Options) -> Result<AttachOutcome, Fa
             return open_chat(home, &id, options);
         }
     };
-    own_session::must_not_be(&target.id)?;
+    own_session::ensure_other(&target.id)?;
     let folder = home.session_dir(target.id.parse().map_err(|_| unexpected_id_error(&target.id))?);
     let holder = match HolderClient::connect(&folder) {
         Ok(holder) => holder,
-        // A session that is over at once takes its holder along while we connect.
+        // A short session can end, and its holder with it, while we connect.
         Err(error @ (HolderError::Unreachable(_) | HolderError::Broken(_) | HolderError::Closed)) => {
             return runtime.block_on(ended(home, &mut link, &target, error));
         }
         Err(error @ (HolderError::Protocol(_) | HolderError::Refused(_))) => return Err(error.into()),
     };
-    // The daemon may go from here on: only the holder is needed.
+    // From here on only the holder is needed; the daemon may stop.
     drop(link);
     watch(home, target, holder, keys, options)
 }
@@ -139,13 +139,13 @@ fn find_without_runtime(home: &Home, id: &str, options: Options) -> Result<Optio
     }
     let screen = screen::fetch_without_runtime(home, id, SCREEN_TIMEOUT).filter(|screen| screen.status == "running");
     let Some(screen) = screen else { return Ok(None) };
-    own_session::must_not_be(&screen.id)?;
+    own_session::ensure_other(&screen.id)?;
     let holder = screen.id.parse().ok().and_then(|id| HolderClient::connect(&home.session_dir(id)).ok());
     let from = Origin::Byte(screen.offset);
     Ok(holder.map(|holder| (Target { id: screen.id, painted: screen.ansi, from }, holder)))
 }
 
-/// Follows a session until something ends the viewing.
+/// Follows a session until the user detaches, the session ends or a signal arrives.
 fn watch(
     home: &Home,
     target: Target,
@@ -163,7 +163,7 @@ fn watch(
         }
         ViewerEnd::Exited { status, end } => {
             if shown < end {
-                // It ended before it heard that we follow: the log has what is missing.
+                // The session ended before it received our request; the log has the missing output.
                 daemon_client::block_on(async {
                     log_view::show(home, &mut DaemonClient::open(home).await?, &id, shown).await
                 })?;
@@ -177,7 +177,7 @@ fn watch(
     }
 }
 
-/// The holder waits a little for viewers when the session ends; for one that was slower the log has the rest.
+/// Shows the remaining output from the log if the holder exited before this viewer had read everything.
 async fn holder_gone(home: &Home, id: &str, shown: u64) -> Result<AttachOutcome, Failure> {
     if let Some(mut link) = DaemonClient::running(home).await?
         && let Ok(Ok(record)) = tokio::time::timeout(Duration::from_secs(2), link.ended_session(id)).await
@@ -188,16 +188,19 @@ async fn holder_gone(home: &Home, id: &str, shown: u64) -> Result<AttachOutcome,
         return Ok(AttachOutcome::Exited(ExitStatus::Code(code)));
     }
     Err(Failure::failed(
-        "the session's holder went away without telling how the session ended",
-        format!("See what is left of it with `coven show {}`", format::short_id(id)),
+        format!("the holder of session {} exited without recording an exit status", format::short_id(id)),
+        format!("See its record with `coven show {}`", format::short_id(id)),
     ))
 }
 
 fn unexpected_id_error(id: &str) -> Failure {
-    Failure::failed(format!("the daemon gave the id {id:?}"), "Restart it with `coven daemon restart`")
+    Failure::failed(
+        format!("the daemon returned an invalid session id {id:?}"),
+        "Restart it with `coven daemon restart`",
+    )
 }
 
-/// The keys that leave, as the config has them.
+/// Returns the detach keys from the config, as text.
 pub fn leave_keys(home: &Home) -> String {
     coven_host::config::read(home).map_or_else(|_| "ctrl-\\".to_owned(), |config| config.sessions.detach_keys)
 }
@@ -205,13 +208,13 @@ pub fn leave_keys(home: &Home) -> String {
 fn detach_keys(home: &Home) -> Result<DetachKeys, Failure> {
     let config = coven_host::config::read(home)?;
     let keys = DetachKeys::parse(&config.sessions.detach_keys);
-    keys.map_err(|problem| Failure::usage(format!("sessions.detachKeys: {problem}"), "Correct it in the config"))
+    keys.map_err(|problem| Failure::usage(format!("sessions.detachKeys: {problem}"), "Fix it in the config"))
 }
 
-/// The live session to watch; for one that is not live the log is shown and nothing is left to do.
+/// Finds the session. Shows the log of one that has ended.
 async fn find(home: &Home, link: &mut DaemonClient, id: &str, options: Options) -> Result<Found, Failure> {
     let mut from = match options.start {
-        Start::Beginning => {
+        Start::FirstByte => {
             return Ok(Found::Live(Target { id: id.to_owned(), painted: Vec::new(), from: Origin::Byte(0) }));
         }
         Start::Screen => Origin::Byte(0),
@@ -223,12 +226,12 @@ async fn find(home: &Home, link: &mut DaemonClient, id: &str, options: Options) 
                 let from = Origin::Byte(screen.offset);
                 return Ok(Found::Live(Target { id: screen.id, painted: screen.ansi, from }));
             }
-            // It has ended, or has no screen: its record says what there is.
+            // The session has ended or has no screen; its record says which.
             Ok(Ok(_)) => {}
             Ok(Err(Failure::Client(error))) if !error.is(ErrorCode::SessionNotFound) && error.exit_code() != 5 => {}
             Ok(Err(error)) => return Err(error),
             Err(_) => {
-                // A daemon that is busy with this session's output: the newest of it will do for a start.
+                // The daemon is busy with this session's output; start with the end of the log instead.
                 *link = DaemonClient::open(home).await?;
                 from = Origin::End(TAIL_BYTES);
             }
@@ -248,7 +251,7 @@ async fn find(home: &Home, link: &mut DaemonClient, id: &str, options: Options) 
 fn open_chat(home: &Home, id: &str, options: Options) -> Result<AttachOutcome, Failure> {
     let extent = match options.start {
         Start::Now => Extent::Nothing,
-        Start::Screen | Start::Beginning => Extent::Recent,
+        Start::Screen | Start::FirstByte => Extent::Recent,
     };
     let options = chat::Options { extent, detail: Detail::default(), is_read_only: options.is_read_only };
     Ok(match chat::open(home, id, options)? {
@@ -258,7 +261,7 @@ fn open_chat(home: &Home, id: &str, options: Options) -> Result<AttachOutcome, F
     })
 }
 
-/// Moves what the terminal shows into its history before a screen is painted over it.
+/// Returns bytes that scroll the terminal's content into its scrollback, so that painting does not overwrite it.
 fn push_to_scrollback() -> Vec<u8> {
     let rows = output::terminal_size().map_or(0, |(rows, _)| usize::from(rows));
     let mut out = format!("\x1b[{rows};1H").into_bytes();
@@ -268,25 +271,26 @@ fn push_to_scrollback() -> Vec<u8> {
 
 async fn show_ended(home: &Home, link: &mut DaemonClient, record: &SessionRecord, from: u64) -> Result<(), Failure> {
     if record.status == SessionState::Created {
-        let hint = format!("Launch it with `coven start {}`", record.id.short());
-        return Err(Failure::refused("the session has not been started", hint));
+        let short = record.id.short();
+        let hint = format!("Start it with `coven start {short}`");
+        return Err(Failure::refused(format!("session {short} has not started"), hint));
     }
     log_view::show(home, link, &record.id.to_string(), from).await?;
     if output::is_terminal() {
         let (status, short) = (format::status(record), record.id.short());
-        output::note(format_args!("[session {short} is over: {status}]"));
+        output::note(format_args!("[session {short} has ended: {status}]"));
     }
-    log_check::must_be_whole(link, &record.id.to_string()).await
+    log_check::ensure_complete(link, &record.id.to_string()).await
 }
 
-/// The session was live a moment ago and its holder does not answer any more.
+/// Shows the log of a session that was running a moment ago but whose holder no longer answers.
 async fn ended(
     home: &Home,
     link: &mut DaemonClient,
     target: &Target,
     error: HolderError,
 ) -> Result<AttachOutcome, Failure> {
-    // The daemon hears of the end a moment after the holder is gone.
+    // The daemon records the end shortly after the holder exits.
     let wait = tokio::time::timeout(Duration::from_secs(5), link.ended_session(&target.id)).await;
     let Ok(record) = wait else { return Err(error.into()) };
     let record = record?;
@@ -294,7 +298,7 @@ async fn ended(
     Ok(record.exit_code.map_or(AttachOutcome::Shown, |code| AttachOutcome::Exited(ExitStatus::Code(code))))
 }
 
-/// How the viewing ended, and how far the log was shown.
+/// Runs the viewer. Returns how it ended and the log offset that was shown.
 fn view(
     holder: HolderClient,
     target: Target,
@@ -305,12 +309,12 @@ fn view(
     let (typed_on, shown_on) = (io::stdin().is_terminal(), output::is_terminal());
     let keyboard = match (typed_on, shown_on) {
         (true, true) => Keyboard::Terminal(DetachScanner::new(keys)),
-        // Typing blindly helps nobody, and the terminal may belong to a pager.
+        // The user cannot see the session, and the terminal may belong to a pager.
         (true, false) => Keyboard::None,
         (false, _) if is_read_only => Keyboard::None,
         (false, _) => Keyboard::Stream,
     };
-    // Before the terminal is changed, so that no signal finds it changed and unguarded.
+    // Before changing the terminal, so that a signal always restores it.
     let mut signals = Signals::listen().map_err(Failure::Terminal)?;
     let raw = match (typed_on, shown_on) {
         (true, true) => Some(RawMode::enter(io::stdin()).map_err(Failure::Terminal)?),
@@ -335,7 +339,7 @@ fn view(
     ending.map(|ending| (ending, shown))
 }
 
-/// Switches off what the session switched on, and finds a free line for what follows.
+/// Resets the modes that the session set, and moves the cursor to a free line.
 fn leave(viewer: &Viewer<'_>, ending: &Result<ViewerEnd, Failure>) {
     let mut last = viewer.watch.leave();
     match ending {
@@ -344,7 +348,7 @@ fn leave(viewer: &Viewer<'_>, ending: &Result<ViewerEnd, Failure>) {
         // The session may have painted below its cursor.
         _ => last.extend_from_slice(b"\x1b[999;1H\r\n"),
     }
-    // A terminal that takes nothing any more must not keep us from leaving it.
+    // A stalled terminal must not keep the command from exiting.
     let _ = terminal::write_within(&last, Duration::from_millis(200));
 }
 
@@ -353,7 +357,7 @@ fn print_ended(status: ExitStatus, is_killed: bool) {
         return;
     }
     match status {
-        // That the session was killed says more than its exit status.
+        // "killed" is more useful than the exit status.
         _ if is_killed => output::note(format_args!("[session ended: killed]")),
         ExitStatus::Code(code) => output::note(format_args!("[session ended: exit code {code}]")),
         ExitStatus::Signal(signal) => output::note(format_args!("[session ended: signal {signal}]")),
@@ -367,7 +371,7 @@ fn print_detached(home: &Home, id: &str) {
     output::note(format_args!("[detached from {title} — coven attach {short}]"));
 }
 
-/// The session's record. It is a courtesy to the reader: leaving must not wait for it.
+/// Returns the session's record with a short timeout: it only improves a message, so exiting must not wait for it.
 fn record_in_time(home: &Home, id: &str) -> Result<SessionRecord, Failure> {
     daemon_client::block_on(async {
         let mut link = DaemonClient::running(home).await?.ok_or_else(daemon_client::not_running)?;

@@ -1,18 +1,18 @@
-//! What a session has switched on in the viewer's terminal, and the bytes that switch it off again.
+//! Tracks the modes that a session sets in the viewer's terminal, and resets them.
 
-/// Modes that terminals start with differently: only switched off if the session switched them on.
-const KEPT: [u16; 4] = [12, 45, 1007, 2027];
-/// No sequence we look for is longer.
+/// Modes whose default differs between terminals: only reset if the session set them.
+const TRACKED: [u16; 4] = [12, 45, 1007, 2027];
+/// Length limit of the sequences that we look for.
 const MAX_SEQUENCE_BYTES: usize = 64;
 
-/// Watches output go by. It follows no more than is needed to leave: a whole terminal model would cost every byte.
+/// Scans output for mode changes. A full terminal model would be slower on every byte.
 #[derive(Debug, Default)]
 pub struct ModeWatch {
     is_alternate: bool,
     has_set_colours: bool,
-    kept: [bool; KEPT.len()],
+    kept: [bool; TRACKED.len()],
     last: Option<u8>,
-    /// The start of a sequence whose end is in the next piece.
+    /// An incomplete sequence at the end of the last chunk.
     carry: Vec<u8>,
 }
 
@@ -28,7 +28,7 @@ impl ModeWatch {
         joined.extend_from_slice(&bytes[..head]);
         self.watch(&joined);
         if head < bytes.len() {
-            // What the seam left open reaches into the rest, which begins with its end.
+            // A sequence that is still incomplete continues in the rest: rescan from its first byte.
             let open = std::mem::take(&mut self.carry);
             let from = head.saturating_sub(open.len());
             self.watch(&bytes[from..]);
@@ -50,7 +50,7 @@ impl ModeWatch {
         }
     }
 
-    /// Acts on the sequence behind an ESC; its length, or nothing if its end is not there yet.
+    /// Handles the sequence after an ESC. Returns its length, or `None` if it is incomplete.
     fn sequence(&mut self, rest: &[u8]) -> Option<usize> {
         match rest {
             [] | [b'['] => None,
@@ -80,7 +80,7 @@ impl ModeWatch {
             match number {
                 Some(47 | 1047 | 1049) => self.is_alternate = is_on,
                 Some(number) => {
-                    if let Some(at) = KEPT.iter().position(|kept| *kept == number) {
+                    if let Some(at) = TRACKED.iter().position(|kept| *kept == number) {
                         self.kept[at] = is_on;
                     }
                 }
@@ -89,24 +89,24 @@ impl ModeWatch {
         }
     }
 
-    /// Whether the cursor stands behind text on its line.
+    /// Returns whether the last output did not end with a newline.
     pub fn is_mid_line(&self) -> bool {
         self.last.is_some_and(|byte| byte != b'\n')
     }
 
-    /// The bytes that leave the terminal as a shell expects it.
+    /// Returns the bytes that reset the terminal for a shell.
     pub fn leave(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(256);
-        // An unfinished sequence must not swallow what follows; a synchronized update must end.
+        // Cancel an incomplete sequence and end a synchronized update.
         out.extend_from_slice(b"\x18\x1b[?2026l\x1b[<16u");
         match self.is_alternate {
             true => out.extend_from_slice(b"\x1b[?6l\x1b[r\x1b[?1049l\x1b[<16u"),
-            // Resetting the margins moves the cursor: keep its place.
+            // Resetting the margins moves the cursor: save and restore it.
             false => out.extend_from_slice(b"\x1b7\x1b[r\x1b8"),
         }
         out.extend_from_slice(b"\x1b[?1;5;9;1000;1002;1003;1004;1005;1006;1015;1016;2004;2031;2048l\x1b[?7h\x1b[?25h");
         out.extend_from_slice(b"\x1b[4l\x1b[20l\x1b>\x1b[>4m\x1b[0 q\x1b(B\x1b)B\x0f\x1b[0m\x1b]8;;\x1b\\");
-        for (number, _) in KEPT.iter().zip(self.kept).filter(|(_, is_on)| *is_on) {
+        for (number, _) in TRACKED.iter().zip(self.kept).filter(|(_, is_on)| *is_on) {
             out.extend_from_slice(format!("\x1b[?{number}l").as_bytes());
         }
         if self.has_set_colours {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_alternate_screen_is_left_only_where_it_was_entered() {
+    fn the_alternate_screen_is_left_only_if_it_was_entered() {
         assert!(!leaves_alternate(&watch(&[b"plain \x1b[31mred\x1b[0m"])));
         assert!(leaves_alternate(&watch(&[b"\x1b[?1;1049hvim"])));
         assert!(!leaves_alternate(&watch(&[b"\x1b[?1049hvim\x1b[?1049l$ "])));
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sequence_cut_anywhere_is_seen() {
+    fn a_sequence_split_anywhere_is_recognized() {
         let text =
             b"some text \x1b[?25l\x1b[?1049h and a longer text that follows the switch to the other screen, at last";
         for at in 0..text.len() {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_and_rare_modes_are_put_back_if_they_were_touched() {
+    fn colours_and_tracked_modes_are_reset_only_if_changed() {
         let untouched = watch(&[b"\x1b]0;title\x07\x1b[?12l"]).leave();
         assert!(!untouched.ends_with(b"\x1b]112\x1b\\"));
         let touched = watch(&[b"\x1b]11;#000\x07\x1b[?12h"]).leave();
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn endless_garbage_is_not_kept() {
+    fn an_endless_sequence_is_not_buffered() {
         let mut watch = ModeWatch::default();
         for _ in 0..100 {
             watch.feed(b"\x1b[?1111111111111111111111111111111111111111");

@@ -1,4 +1,4 @@
-//! A session's screen as the daemon paints it.
+//! Fetches a session's screen from the daemon as terminal bytes.
 
 use std::time::Duration;
 
@@ -13,23 +13,23 @@ use coven_host::home::Home;
 use crate::daemon_client::{DaemonClient, try_quick_get};
 use crate::failure::Failure;
 
-/// Limit for the bytes that paint a screen.
+/// Size limit of a painted screen.
 const MAX_SCREEN_BYTES: usize = 64 << 20;
 
-/// The bytes that repaint it, and where the log stood.
+/// Bytes that repaint a screen, and its log offset.
 pub struct PaintedScreen {
     pub ansi: Vec<u8>,
     pub offset: u64,
     /// Rows and columns.
     pub size: Option<(u16, u16)>,
-    /// The whole id of the session.
+    /// The full session id.
     pub id: String,
     pub status: String,
 }
 
-/// The same without a runtime, if a daemon runs and has it.
-pub fn fetch_without_runtime(home: &Home, id: &str, patience: Duration) -> Option<PaintedScreen> {
-    let answer = try_quick_get(home, &painted(id, None), patience).ok()??;
+/// Fetches the screen without an async runtime. Returns `None` if no daemon answers in time.
+pub fn fetch_without_runtime(home: &Home, id: &str, timeout: Duration) -> Option<PaintedScreen> {
+    let answer = try_quick_get(home, &painted(id, None), timeout).ok()??;
     let text = |name: &str| answer.header(name).map(str::to_owned);
     let (offset, id, status) = (text(header::OFFSET)?.parse().ok()?, text(header::SESSION)?, text(header::STATUS)?);
     let size = size(text);
@@ -40,7 +40,7 @@ pub async fn fetch(link: &mut DaemonClient, id: &str) -> Result<PaintedScreen, F
     fetch_from(link, id, None).await
 }
 
-/// The screen as it was when the log stood at `offset`.
+/// Fetches the screen at this log offset.
 pub async fn fetch_at(link: &mut DaemonClient, id: &str, offset: u64) -> Result<PaintedScreen, Failure> {
     fetch_from(link, id, Some(offset)).await
 }
@@ -59,7 +59,7 @@ async fn fetch_from(link: &mut DaemonClient, id: &str, at: Option<u64>) -> Resul
             let size = size(text);
             Ok(PaintedScreen { offset, size, id, status, ansi: pieces.read_to_end(MAX_SCREEN_BYTES).await?.to_vec() })
         }
-        // Another version of the daemon, which leaves out what we need.
+        // A daemon of another version does not send these headers.
         _ => Err(ClientError::Decode(serde::de::Error::custom("headers are missing")).into()),
     }
 }

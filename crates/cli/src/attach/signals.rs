@@ -1,4 +1,4 @@
-//! Signals as something a poll loop can wait for.
+//! Makes signals available to a poll loop.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -10,7 +10,7 @@ use signal_hook::SigId;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
 use signal_hook::low_level::{pipe, unregister};
 
-/// The signals that end a command which has changed the terminal: it must be put back first.
+/// Signals that end the command after it has restored the terminal.
 const ENDINGS: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 
 pub struct Signals {
@@ -40,29 +40,29 @@ impl Signals {
             let ending = Arc::clone(&signals.ending);
             signals.registered.push(signal_hook::flag::register_usize(signal, ending, value)?);
         }
-        // The bell rings after the flags are set: handlers run in the order of registration.
+        // Register the pipe last: handlers run in this order, so the flags are set before the loop wakes.
         for signal in ENDINGS.into_iter().chain([SIGWINCH, SIGCONT]) {
             signals.registered.push(pipe::register(signal, bell.try_clone()?)?);
         }
         Ok(signals)
     }
 
-    /// To be called when the descriptor is readable.
+    /// Empties the pipe. Call it when the descriptor is readable.
     pub fn drain(&mut self) {
-        let mut rings = [0; 64];
-        while matches!(self.wake.read(&mut rings), Ok(count) if count > 0) {}
+        let mut discarded = [0; 64];
+        while matches!(self.wake.read(&mut discarded), Ok(count) if count > 0) {}
     }
 
     pub fn take_resized(&self) -> bool {
         self.resized.swap(false, Ordering::Relaxed)
     }
 
-    /// The command was stopped and goes on; the shell may have changed the terminal meanwhile.
+    /// Returns whether the command was continued after a stop: the shell may have changed the terminal.
     pub fn take_continued(&self) -> bool {
         self.continued.swap(false, Ordering::Relaxed)
     }
 
-    /// The signal that asks this command to end.
+    /// Returns the signal that asked this command to end.
     pub fn ending(&self) -> Option<i32> {
         match self.ending.load(Ordering::Relaxed) {
             0 => None,
@@ -70,7 +70,7 @@ impl Signals {
         }
     }
 
-    /// The same, told once: for a command that goes on.
+    /// Returns that signal and clears it, for a command that continues.
     pub fn take_ending(&self) -> Option<i32> {
         match self.ending.swap(0, Ordering::Relaxed) {
             0 => None,

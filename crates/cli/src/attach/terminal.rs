@@ -1,4 +1,4 @@
-//! The viewer's terminal: raw while a session is shown, as it was before on every way out.
+//! The viewer's terminal: raw while a session is shown, then restored.
 
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::termios::{LocalModes, OptionalActions, OutputModes, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
-/// Puts the terminal back when it goes out of scope, also when the command panics.
+/// Restores the terminal when dropped, also on a panic.
 pub struct RawMode {
     terminal: OwnedFd,
     before: Termios,
@@ -16,12 +16,12 @@ pub struct RawMode {
 }
 
 impl RawMode {
-    /// Every key reaches the command as it is; nothing is echoed or translated.
+    /// Enters raw mode: keys are neither echoed nor translated.
     pub fn enter(terminal: impl AsFd) -> io::Result<Self> {
         Self::change(terminal.as_fd(), Termios::make_raw)
     }
 
-    /// Only the output is left alone: keys are somebody else's, and Ctrl-C still ends the command.
+    /// Changes only the output mode: another program reads the keys, and Ctrl-C still ends the command.
     pub fn enter_for_output(terminal: impl AsFd) -> io::Result<Self> {
         Self::change(terminal.as_fd(), |mode| {
             mode.output_modes.remove(OutputModes::OPOST);
@@ -38,13 +38,13 @@ impl RawMode {
         Ok(Self { terminal, before, raw })
     }
 
-    /// After the command was stopped and the shell had the terminal.
+    /// Enters raw mode again after the command was stopped and continued.
     pub fn again(&self) {
-        // If the terminal is gone, the next read or write says so.
+        // If the terminal is gone, the next read or write fails.
         let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.raw);
     }
 
-    /// Puts the terminal back and drops what was typed or answered but not read.
+    /// Restores the terminal and discards unread input.
     pub fn leave_flushed(self) {
         let _ = tcsetattr(&self.terminal, OptionalActions::Flush, &self.before);
     }
@@ -52,15 +52,15 @@ impl RawMode {
 
 impl Drop for RawMode {
     fn drop(&mut self) {
-        // Not `Drain`: a terminal that has stalled would hold us for ever.
+        // Not `Drain`: it would block forever on a stalled terminal.
         let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.before);
     }
 }
 
-/// Where the session's output goes.
+/// Output for the session's bytes.
 pub struct Sink {
-    /// A descriptor of our own for the terminal, so that a stalled one does not block the keys. Sharing the shell's
-    /// would make its terminal non-blocking too.
+    /// A separate non-blocking descriptor, so that a stalled terminal does not block the keys. Changing the shared
+    /// one would make the shell's terminal non-blocking too.
     terminal: Option<OwnedFd>,
     waiting: Vec<u8>,
     done: usize,
@@ -74,7 +74,7 @@ impl Sink {
         Self { terminal: terminal.and_then(Result::ok), waiting: Vec::new(), done: 0 }
     }
 
-    /// Writes what can be written at once; the rest waits for `flush`.
+    /// Writes as much as possible without blocking and queues the rest for `flush`.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.is_waiting() {
             self.waiting.extend_from_slice(bytes);
@@ -89,7 +89,7 @@ impl Sink {
         Ok(())
     }
 
-    /// To be called when the descriptor takes more.
+    /// Writes queued bytes. Call it when the descriptor is writable.
     pub fn flush(&mut self) -> io::Result<()> {
         if let Some(terminal) = &self.terminal {
             self.done += write_some(terminal, &self.waiting[self.done..])?;
@@ -105,13 +105,13 @@ impl Sink {
         self.done < self.waiting.len()
     }
 
-    /// Forgets what was not shown yet: something newer replaces it.
+    /// Discards queued bytes that a newer screen replaces.
     pub fn discard(&mut self) {
         self.waiting.clear();
         self.done = 0;
     }
 
-    /// The descriptor to wait for while `is_waiting`.
+    /// Returns the descriptor to poll while bytes are queued.
     pub fn waits_on(&self) -> Option<BorrowedFd<'_>> {
         self.terminal.as_ref().filter(|_| self.is_waiting()).map(AsFd::as_fd)
     }
@@ -133,7 +133,7 @@ fn write_some(terminal: &OwnedFd, mut bytes: &[u8]) -> io::Result<usize> {
     Ok(written)
 }
 
-/// Writes to standard output as far as it takes it in time.
+/// Writes to standard output until the timeout.
 pub fn write_within(bytes: &[u8], within: Duration) -> io::Result<()> {
     let mut sink = Sink::stdout();
     sink.write(bytes)?;
@@ -149,7 +149,7 @@ pub fn write_within(bytes: &[u8], within: Duration) -> io::Result<()> {
     Ok(())
 }
 
-/// Rows and columns of a terminal.
+/// Returns rows and columns of a terminal.
 pub fn size(terminal: impl AsFd) -> Option<(u16, u16)> {
     let size = tcgetwinsize(terminal).ok()?;
     (size.ws_row > 0 && size.ws_col > 0).then_some((size.ws_row, size.ws_col))

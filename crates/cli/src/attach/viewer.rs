@@ -1,4 +1,4 @@
-//! The loop of an attached terminal: keys to the holder, output from it, nothing in between but the detach keys.
+//! The loop of an attached terminal: sends keys to the holder, shows its output and looks for the detach keys.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -17,11 +17,11 @@ use super::signals::Signals;
 use super::terminal::{self, RawMode, Sink};
 use crate::failure::Failure;
 
-/// So many typed bytes wait for a holder that is slow to take them; then the keyboard waits.
+/// Limit of typed bytes queued for a slow holder; above it the keyboard is not read.
 const MAX_OUTGOING_BYTES: usize = 256 << 10;
 const CTRL_C: u8 = 3;
 
-/// How a viewing came to its end.
+/// How the loop ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ViewerEnd {
     Detached,
@@ -34,13 +34,13 @@ pub enum ViewerEnd {
     Signalled(i32),
 }
 
-/// What the viewer's keyboard is.
+/// The input of a viewer.
 pub enum Keyboard {
     /// A terminal: raw, with detach keys.
     Terminal(DetachScanner),
-    /// A pipe or file, forwarded until its end.
+    /// A pipe or file, forwarded to its end.
     Stream,
-    /// Not read at all.
+    /// No input.
     None,
 }
 
@@ -49,20 +49,20 @@ pub struct Viewer<'a> {
     pub keyboard: Keyboard,
     pub raw: Option<&'a RawMode>,
     pub is_read_only: bool,
-    /// Where the log stands that was shown so far.
+    /// Log offset that was shown so far.
     pub position: u64,
     pub catch_up: Option<CatchUp>,
     pub sink: Sink,
     pub watch: ModeWatch,
     outgoing: Vec<u8>,
     typed: Box<[u8]>,
-    /// Far behind a flood: nothing is read until the next screen is due.
+    /// While far behind: the log is not read until the next screen is due.
     resting_until: Option<Instant>,
-    /// The size that the session has, as far as we know. Nothing where no terminal shows it.
+    /// Last known size of the session; `None` if the output is not a terminal.
     session_size: Option<Size>,
-    /// Changes of size that the holder has not answered yet.
+    /// Resize requests that the holder has not answered yet.
     unanswered_resizes: usize,
-    /// While the session has another size than this terminal.
+    /// Set while the session's size differs from this terminal.
     frame: Option<Frame>,
 }
 
@@ -86,18 +86,18 @@ impl<'a> Viewer<'a> {
         }
     }
 
-    /// The session is shown on this terminal. One that may type gives the session its own size.
+    /// Shows the session on this terminal. Without --read-only the session gets the size of this terminal.
     pub fn show_on_terminal(&mut self) {
         self.session_size = Some((self.holder.welcome.rows, self.holder.welcome.cols));
         self.send_size();
     }
 
-    /// The session is drawn in a frame, not byte by byte.
+    /// Returns whether the session is drawn in a frame, not byte by byte.
     pub const fn is_framed(&self) -> bool {
         self.frame.is_some()
     }
 
-    /// The session's size, if it is not that of this terminal and is not about to be.
+    /// Returns the session's size if it differs from this terminal and no resize is pending.
     fn must_frame(&self) -> Option<Size> {
         self.session_size.filter(|size| self.unanswered_resizes == 0 && own_size().is_some_and(|own| own != *size))
     }
@@ -109,7 +109,7 @@ impl<'a> Viewer<'a> {
         }
     }
 
-    /// Paints something that stands for the log up to `position`.
+    /// Paints a screen that represents the log up to `position`.
     pub fn paint(&mut self, screen: &[u8], position: u64) -> Result<(), Failure> {
         self.position = position;
         match self.must_frame() {
@@ -135,7 +135,7 @@ impl<'a> Viewer<'a> {
                 self.frame = Some(frame);
             }
             (Some(size), None) => {
-                // What came so far is on the terminal only; the daemon knows what it adds up to.
+                // The earlier output is only on the terminal; the daemon has the screen that results from it.
                 let position = self.position;
                 let screen = self.catch_up.as_mut().and_then(|catch_up| catch_up.screen_at(position));
                 let mut frame = match &screen {
@@ -157,7 +157,7 @@ impl<'a> Viewer<'a> {
         Ok(())
     }
 
-    /// Draws the frame if something in it is new and the time has come.
+    /// Draws the frame if it changed and is due.
     fn paint_frame(&mut self, is_last: bool) -> Result<(), Failure> {
         let is_due = |frame: &Frame| frame.due().is_some_and(|due| is_last || due <= Instant::now());
         if !self.sink.is_waiting()
@@ -170,9 +170,9 @@ impl<'a> Viewer<'a> {
         Ok(())
     }
 
-    /// Follows the log from `position` until something ends the viewing.
+    /// Follows the log from `position` until the user detaches, the session ends or a signal arrives.
     pub fn run(&mut self, signals: &mut Signals) -> Result<ViewerEnd, Failure> {
-        // The loop must never wait for one side while the other has something.
+        // Non-blocking, so that neither side delays the other.
         self.holder.stream().set_nonblocking(true).map_err(HolderError::Broken)?;
         self.request(&Request::Follow { from: self.position });
         let ending = self.serve(signals);
@@ -188,7 +188,7 @@ impl<'a> Viewer<'a> {
         loop {
             match self.send_outgoing() {
                 Ok(()) => {}
-                // Its last words may still be in the socket.
+                // Its final replies may still be in the socket.
                 Err(error) if is_gone(&error) => self.outgoing.clear(),
                 Err(error) => return Err(HolderError::Broken(error).into()),
             }
@@ -222,11 +222,11 @@ impl<'a> Viewer<'a> {
     fn wait(&self, signals: &Signals) -> Result<Ready, Failure> {
         let stdin = io::stdin();
         let mut holder = PollFlags::empty();
-        // A terminal that does not keep up is the reason not to read more.
+        // Do not read more output than the terminal can take.
         holder.set(PollFlags::IN, !self.sink.is_waiting() && self.resting_until.is_none());
         holder.set(PollFlags::OUT, !self.outgoing.is_empty());
         let mut places = vec![PollFd::new(signals, PollFlags::IN)];
-        // Left out altogether, or a holder that hangs up would keep the loop spinning.
+        // Do not poll without events: a closed holder would wake the loop again and again.
         let holder = (!holder.is_empty()).then(|| {
             places.push(PollFd::new(&self.holder, holder));
             places.len() - 1
@@ -281,13 +281,13 @@ impl<'a> Viewer<'a> {
             && let Some((rows, cols)) = own_size()
         {
             self.request(&Request::Resize { rows, cols });
-            // The answer tells which size the session has then.
+            // The reply has the resulting size.
             self.request(&Request::Sync);
             self.unanswered_resizes += 1;
         }
     }
 
-    /// Reads the keyboard once; true if the detach keys were typed.
+    /// Reads the keyboard once. Returns true if the detach keys were typed.
     fn take_typed(&mut self) -> Result<bool, Failure> {
         let count = match rustix::io::read(io::stdin(), &mut self.typed[..]) {
             Ok(count) => count,
@@ -316,7 +316,7 @@ impl<'a> Viewer<'a> {
             self.request(&Request::Input(meant));
         }
         if is_detached {
-            // What was typed before the keys still belongs to the session.
+            // Input before the detach keys still goes to the session.
             let _ = self.holder.stream().set_nonblocking(false);
             let _ = self.send_outgoing();
         }
@@ -356,7 +356,7 @@ impl<'a> Viewer<'a> {
 
     fn show(&mut self, offset: u64, end: u64, bytes: &[u8]) -> Result<(), Failure> {
         let behind = offset + bytes.len() as u64;
-        // Frames of before a jump repeat what the new screen has already.
+        // Data from before a jump is already on the new screen.
         let Some(fresh) = behind.checked_sub(self.position).filter(|fresh| *fresh > 0) else { return Ok(()) };
         let fresh = usize::try_from(fresh).unwrap_or(usize::MAX).min(bytes.len());
         let bytes = &bytes[bytes.len() - fresh..];
@@ -379,7 +379,7 @@ impl<'a> Viewer<'a> {
         }
     }
 
-    /// Shows the newest screen instead of everything up to it; false if there is none that is newer.
+    /// Skips to the newest screen. Returns false if it is not newer than `behind`.
     fn jump(&mut self, behind: u64) -> Result<bool, Failure> {
         let Some(screen) = self.catch_up.as_mut().and_then(CatchUp::screen) else { return Ok(false) };
         if screen.offset <= behind {
@@ -411,7 +411,7 @@ impl<'a> Viewer<'a> {
         Ok(())
     }
 
-    /// The session has ended; what its terminal has not taken yet is still shown.
+    /// Writes the queued output after the session has ended.
     fn show_rest(&mut self, signals: &mut Signals) -> Result<(), Failure> {
         while let Some(sink) = self.sink.waits_on() {
             let mut places = [PollFd::from_borrowed_fd(sink, PollFlags::OUT), PollFd::new(signals, PollFlags::IN)];
@@ -429,7 +429,7 @@ impl<'a> Viewer<'a> {
     }
 }
 
-/// What the loop has to look at.
+/// The descriptors that are ready.
 struct Ready {
     signals: bool,
     holder: bool,

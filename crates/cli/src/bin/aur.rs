@@ -1,4 +1,4 @@
-//! `aur`: the name under which conversations are known elsewhere. Hands everything to the `coven` beside it.
+//! `aur`: compatible name for `coven spawn`. Runs the `coven` in the same folder.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -16,16 +16,16 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Some(word) => {
-            eprintln!("aur: there is no command {word:?} here. Use `aur spawn`, or `coven` for everything else.");
+            eprintln!("aur: unknown command {word:?}. Use `aur spawn`, or `coven` for everything else.");
             return ExitCode::from(2);
         }
     }
     let error = Command::new(coven()).args(&args).exec();
-    eprintln!("aur: coven cannot be started: {error}. Install both programs into one folder.");
+    eprintln!("aur: cannot start coven: {error}. Install both programs in the same folder.");
     ExitCode::FAILURE
 }
 
-/// The one in the same folder, else the one on PATH.
+/// Returns the `coven` in the same folder, else the one on PATH.
 fn coven() -> PathBuf {
     let beside = std::env::current_exe().ok().map(|this| this.with_file_name("coven"));
     beside.filter(|path| path.exists()).unwrap_or_else(|| "coven".into())

@@ -1,4 +1,4 @@
-//! The asciicast v2 form: a header line, then one line per event with its time in seconds.
+//! The asciicast v2 format: a header line, then one line per event with its time in seconds.
 
 use std::io::{self, Write};
 
@@ -36,7 +36,7 @@ impl Asciicast {
         if let Some(header) = self.header.take() {
             writeln!(out, "{header}")?;
         }
-        // Players want times that never go back, even if the clock did.
+        // Players need times that never decrease, even if the clock went back.
         self.last_ms = self.last_ms.max(time_of(entry));
         match entry.kind {
             EntryKind::Output => {
@@ -68,7 +68,7 @@ impl Asciicast {
     }
 }
 
-/// Bytes to text across pieces: a character cut in two is put together, what is no UTF-8 becomes U+FFFD.
+/// Decodes UTF-8 across chunks: joins split characters and replaces invalid bytes by U+FFFD.
 #[derive(Debug, Default)]
 struct Utf8Carry {
     rest: Vec<u8>,
@@ -84,7 +84,7 @@ impl Utf8Carry {
             let (valid, invalid) = (chunk.valid(), chunk.invalid());
             out.push_str(valid);
             seen += valid.len() + invalid.len();
-            // Only at the very end can the next piece complete a character.
+            // The next chunk can only complete a character at the very end.
             if seen == whole.len() && is_unfinished(invalid) {
                 self.rest = invalid.to_vec();
             } else if !invalid.is_empty() {
@@ -99,7 +99,7 @@ impl Utf8Carry {
     }
 }
 
-/// The beginning of a character, sound so far.
+/// Returns whether the bytes are an incomplete but so far valid character.
 fn is_unfinished(bytes: &[u8]) -> bool {
     !bytes.is_empty() && std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_character_cut_in_two_is_put_together() {
+    fn a_split_character_is_joined() {
         let text = "aé写🦀b";
         for at in 0..=text.len() {
             let (head, tail) = text.as_bytes().split_at(at);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_becomes_a_replacement_and_hides_nothing() {
+    fn invalid_bytes_are_replaced_and_hide_nothing() {
         let mut carry = Utf8Carry::default();
         assert_eq!(carry.decode(b"a\xffb\xc3"), "a\u{fffd}b");
         assert_eq!(carry.decode(b"x"), "\u{fffd}x");
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn times_never_go_back() {
+    fn times_never_decrease() {
         let entries = [
             entry(EntryKind::Start, "05.000", b""),
             entry(EntryKind::Output, "09.000", b"a"),

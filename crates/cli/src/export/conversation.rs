@@ -1,4 +1,4 @@
-//! A conversation in other forms: a readable transcript, or its messages as they are.
+//! Exports an ACP conversation as a readable transcript or as its messages.
 
 use std::io::Write;
 
@@ -28,7 +28,7 @@ pub async fn export(
         }
         Format::Jsonl => messages(link, &record.id.to_string(), target).await,
         Format::Asciicast => {
-            Err(Failure::usage("a conversation has no terminal to record", "Use --format text, html or jsonl"))
+            Err(Failure::usage("a conversation has no terminal recording", "Use --format text, html or jsonl"))
         }
     }
 }
@@ -46,7 +46,7 @@ async fn transcript(
     write(transcript.end_turn())
 }
 
-/// The messages as the daemon sends them, one per line.
+/// Writes the messages as the daemon sends them, one per line.
 async fn messages(link: &mut DaemonClient, id: &str, target: &mut Target) -> Result<(), Failure> {
     past::read(link, id, 0, |message| {
         let line = serde_json::to_string(&message).expect("records are plain data");
@@ -87,7 +87,7 @@ mod tests {
     use crate::chat::row::Style;
 
     #[test]
-    fn a_page_holds_no_markup_but_its_own() {
+    fn markup_in_messages_is_escaped() {
         let row = Row::new(Style::User, "› <script>").with(Style::Plain, "a & \"b\"");
         assert_eq!(html(&row), "<span class=\"user\">› &lt;script&gt;</span>a &amp; &quot;b&quot;");
         assert!(page_start("<b>").contains("<title>&lt;b&gt;</title>"));

@@ -1,4 +1,4 @@
-//! A conversation of `coven spawn` in other forms: its file is the source, no daemon is asked.
+//! Exports a conversation of `coven spawn` from its file, without a daemon.
 
 use std::io::Write;
 
@@ -23,7 +23,7 @@ pub fn export(
     let (outline, notices) = conversations.outline(id).map_err(|error| match error {
         ConversationError::Damaged { .. } => Failure::failed(
             error.to_string(),
-            format!("Keep its good lines with `coven spawn --resume {id} --recover`, then export it"),
+            format!("Recover its intact lines with `coven spawn --resume {id} --recover`, then export it"),
         ),
         other => other.into(),
     })?;
@@ -39,11 +39,11 @@ pub fn export(
         ),
         Format::Jsonl => (line(&Line::Metadata(outline.metadata)), |turn| line(&Line::Turn(turn)), ""),
         Format::Asciicast => {
-            return Err(Failure::usage("a conversation has no terminal to record", "Use --format text, html or jsonl"));
+            return Err(Failure::usage("a conversation has no terminal recording", "Use --format text, html or jsonl"));
         }
     };
     target.write_all(&head).map_err(Failure::Output)?;
-    // One turn at a time: a conversation may be larger than memory. A write that fails ends the output, not the reading.
+    // One turn at a time: a conversation may be larger than memory.
     let mut written = Ok(());
     conversations.each_turn(id, |it| {
         if written.is_ok() {

@@ -1,4 +1,4 @@
-//! A session's recording in other forms, converted while it streams by.
+//! Exports a session's recording in other formats, converted while it streams.
 
 mod asciicast;
 mod conversation;
@@ -27,18 +27,18 @@ use crate::ledger::{Ledger, page_after, size_of};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// What a person would have read, without colours
+    /// Plain text as it appeared on the screen, without colours
     Text,
-    /// A recording that asciinema plays (version 2)
+    /// Recording for asciinema (version 2)
     Asciicast,
-    /// A page with colours
+    /// HTML page with colours
     Html,
-    /// The entries of the ledger, or the messages of a conversation, one per line
+    /// Entries of the ledger, or messages of a conversation, one JSON object per line
     Jsonl,
 }
 
 impl Format {
-    /// The format that belongs to the name of the output file.
+    /// Returns the format for the extension of the output file.
     pub fn of(file: Option<&Path>) -> Result<Self, Failure> {
         let Some(ending) = file.and_then(Path::extension) else { return Ok(Self::Text) };
         match ending.to_str() {
@@ -48,13 +48,13 @@ impl Format {
             Some("txt" | "text" | "log" | "md") => Ok(Self::Text),
             _ => Err(Failure::usage(
                 format!("cannot export to a .{} file", ending.display()),
-                "Name it .txt, .cast, .html or .jsonl, or choose the content with --format",
+                "Use the extension .txt, .cast, .html or .jsonl, or choose the content with --format",
             )),
         }
     }
 }
 
-/// One converter; takes entries in order.
+/// Converts entries in order.
 enum Converter {
     Text(Box<TextLog>),
     Html(Box<HtmlLog>),
@@ -63,7 +63,7 @@ enum Converter {
 
 impl Converter {
     fn new(format: Format, record: &SessionRecord, first: &EntryRecord, with_input: bool) -> Self {
-        // A session that tells no size had the terminal that everything can do with.
+        // The default terminal size, for a session without a recorded size.
         let (rows, cols) = size_of(first).unwrap_or((24, 80));
         match format {
             Format::Text => Self::Text(Box::new(TextLog::new(rows, cols))),
@@ -104,7 +104,7 @@ impl Converter {
     }
 }
 
-/// Writes the session in that form. Returns its id if its log was read for that.
+/// Writes the session in a format. Returns its id if its log was read.
 pub async fn export(
     link: &mut DaemonClient,
     id: &str,
@@ -124,7 +124,10 @@ pub async fn export(
     }
     let mut ledger = Ledger::after(&record.id.to_string(), 0);
     let Some(first) = ledger.next(link).await? else {
-        return Err(Failure::refused("the session has written nothing yet", "Start it, or wait until it has"));
+        return Err(Failure::refused(
+            format!("session {} has no output yet", record.id.short()),
+            "Start it, or wait for output",
+        ));
     };
     let mut converter = Converter::new(format, &record, &first, with_input);
     let mut entry = Some(first);
@@ -145,7 +148,7 @@ struct RawPage<'a> {
     next: u64,
 }
 
-/// Entries as the daemon wrote them, one per line.
+/// Writes the entries as the daemon sends them, one per line.
 async fn entries(
     link: &mut DaemonClient,
     id: &str,

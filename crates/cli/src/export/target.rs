@@ -1,4 +1,4 @@
-//! Where an export goes: standard output, or a file that appears whole or not at all.
+//! Target of an export: standard output, or a file that is created atomically.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -13,32 +13,32 @@ pub enum Target {
 }
 
 impl Target {
-    /// Refuses a file that is there already, before any work is done.
+    /// Fails early if the file exists and must not be replaced.
     pub fn open(path: Option<&Path>, may_replace: bool) -> Result<Self, Failure> {
         let Some(path) = path else { return Ok(Self::Stdout(BufWriter::with_capacity(64 << 10, io::stdout()))) };
         if !may_replace && path.symlink_metadata().is_ok() {
             return Err(exists(path));
         }
-        let trouble = |source| Failure::File { path: path.to_owned(), source };
-        // Beside its place: a rename works within one file system only.
+        let file_error = |source| Failure::File { path: path.to_owned(), source };
+        // In the same folder: a rename works only within one file system.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let file = tempfile::Builder::new().prefix(".coven-export-").tempfile_in(folder).map_err(trouble)?;
+        let file = tempfile::Builder::new().prefix(".coven-export-").tempfile_in(folder).map_err(file_error)?;
         Ok(Self::File { file: BufWriter::with_capacity(64 << 10, file), path: path.to_owned(), may_replace })
     }
 
-    /// Makes the file appear.
+    /// Flushes the output and moves the file to its final name.
     pub fn finish(self) -> Result<(), Failure> {
         match self {
             Self::Stdout(mut out) => out.flush().map_err(Failure::Output),
             Self::File { file, path, may_replace } => {
-                let trouble = |source| Failure::File { path: path.clone(), source };
-                let file = file.into_inner().map_err(|error| trouble(error.into_error()))?;
-                file.as_file().sync_all().map_err(trouble)?;
+                let file_error = |source| Failure::File { path: path.clone(), source };
+                let file = file.into_inner().map_err(|error| file_error(error.into_error()))?;
+                file.as_file().sync_all().map_err(file_error)?;
                 let kept = if may_replace { file.persist(&path) } else { file.persist_noclobber(&path) };
                 match kept {
                     Ok(_) => Ok(()),
                     Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Err(exists(&path)),
-                    Err(error) => Err(trouble(error.error)),
+                    Err(error) => Err(file_error(error.error)),
                 }
             }
         }
@@ -62,7 +62,7 @@ impl Write for Target {
 }
 
 fn exists(path: &Path) -> Failure {
-    Failure::usage(format!("{} exists already", path.display()), "Choose another name, or add --force to replace it")
+    Failure::usage(format!("{} already exists", path.display()), "Choose another name, or add --force to replace it")
 }
 
 #[cfg(test)]
@@ -72,12 +72,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_appears_whole_and_nothing_is_left_beside_it() {
+    fn a_file_appears_complete_and_leaves_no_temporary_file() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("out.txt");
         let mut target = Target::open(Some(&path), false).expect("a free name");
         target.write_all(b"half").expect("room");
-        assert!(!path.exists(), "not before it is whole");
+        assert!(!path.exists(), "not before it is complete");
         drop(target);
         assert_eq!(fs::read_dir(folder.path()).expect("readable").count(), 0);
 
@@ -89,15 +89,15 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_there_is_replaced_only_if_asked_for() {
+    fn an_existing_file_is_replaced_only_with_force() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("out.txt");
         let late = Target::open(Some(&path), false).expect("a free name");
         fs::write(&path, "mine").expect("room");
         assert!(Target::open(Some(&path), false).is_err());
-        assert!(late.finish().is_err(), "it came into being meanwhile");
+        assert!(late.finish().is_err(), "it was created meanwhile");
         assert_eq!(fs::read(&path).expect("there"), b"mine");
-        Target::open(Some(&path), true).and_then(Target::finish).expect("it was asked for");
+        Target::open(Some(&path), true).and_then(Target::finish).expect("replacing is allowed");
         assert_eq!(fs::read(&path).expect("there"), b"");
     }
 }

@@ -1,4 +1,4 @@
-//! The keys of a replay, out of whatever a terminal sends.
+//! Parses the keys of a replay from terminal input.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
@@ -10,7 +10,7 @@ pub enum Key {
     Quit,
 }
 
-/// The keys in some typed bytes. Answers to questions in the recording are skipped whole: their letters are no keys.
+/// Returns the keys in typed bytes. Skips replies to terminal queries in the recording: their letters are not keys.
 pub fn keys(mut typed: &[u8]) -> Vec<Key> {
     let mut keys = Vec::new();
     while let Some((&first, rest)) = typed.split_first() {
@@ -33,7 +33,7 @@ pub fn keys(mut typed: &[u8]) -> Vec<Key> {
     keys
 }
 
-/// What stands behind an ESC, and how long it is.
+/// Parses the sequence after an ESC. Returns its key and its length.
 fn sequence(rest: &[u8]) -> (Option<Key>, usize) {
     match rest {
         [b'[' | b'O', parameters @ ..] => {
@@ -47,7 +47,7 @@ fn sequence(rest: &[u8]) -> (Option<Key>, usize) {
             };
             (key, end + 2)
         }
-        // A string goes on until BEL or ESC \.
+        // A string ends with BEL or ESC \.
         [b']' | b'P' | b'_' | b'^' | b'X', text @ ..] => {
             let end = text.iter().position(|byte| matches!(byte, 0x07 | 0x1b)).unwrap_or(text.len());
             let terminator = if text.get(end) == Some(&0x1b) { 2 } else { 1 };
@@ -63,14 +63,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_and_arrows_are_known() {
+    fn keys_and_arrows_are_recognized() {
         use Key::*;
         assert_eq!(keys(b" +-q"), [Pause, Faster, Slower, Quit]);
         assert_eq!(keys(b"\x1b[C\x1b[D\x1bOC\x1b[1;2D"), [Forward, Back, Forward, Back]);
     }
 
     #[test]
-    fn answers_of_the_terminal_are_no_keys() {
+    fn replies_of_the_terminal_are_not_keys() {
         assert_eq!(keys(b"\x1b[?64;1;2c\x1b[12;40R\x1b]11;rgb:ffff/ql \x1b\\\x1bP>|q\x1b\\"), []);
         assert_eq!(keys(b"\x1b]11;rgb:0/0/q\x07q"), [Key::Quit]);
         assert_eq!(keys(b"\x1b[?1"), []);

@@ -1,4 +1,4 @@
-//! A session played again as it was: the same bytes at the same pace.
+//! Replays a session: the same bytes at the same pace.
 
 mod keys;
 mod player;

@@ -16,24 +16,24 @@ use crate::attach::signals::Signals;
 use crate::failure::Failure;
 use crate::output;
 
-/// What a frame says behind the sizes.
-const ADVICE: &str = "it was recorded at another size";
+/// Text of a frame after the sizes.
+const ADVICE: &str = "recorded at another size";
 /// How far an arrow key jumps.
 const JUMP: Duration = Duration::from_secs(5);
 const SLOWEST: f64 = 1.0 / 64.0;
 const FASTEST: f64 = 1024.0;
 
-/// How much faster than it was; infinite without any pause.
+/// Playback speed as a factor; infinite for no pauses.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Speed(f64);
 
 impl Speed {
-    /// The time on the clock for a span of the recording.
+    /// Converts a duration of the recording to real time.
     fn shorten(self, span: Duration) -> Duration {
         Duration::try_from_secs_f64(span.as_secs_f64() / self.0).unwrap_or(Duration::ZERO)
     }
 
-    /// The span of the recording for a time on the clock.
+    /// Converts real time to a duration of the recording.
     fn stretch(self, elapsed: Duration) -> Duration {
         Duration::try_from_secs_f64(elapsed.as_secs_f64() * self.0).unwrap_or(Duration::MAX)
     }
@@ -64,7 +64,7 @@ impl fmt::Display for Speed {
     }
 }
 
-/// The signal that ended it, if one did.
+/// Plays a recording. Returns the signal that ended it, if any.
 pub fn play(recording: Recording, speed: Speed, from: u64) -> Result<Option<i32>, Failure> {
     let mut signals = Signals::listen().map_err(Failure::Terminal)?;
     let terminal = LogTerminal::open()?;
@@ -89,16 +89,16 @@ pub fn play(recording: Recording, speed: Speed, from: u64) -> Result<Option<i32>
 struct Player {
     recording: Recording,
     speed: Speed,
-    /// How far the recording was played.
+    /// Position in the recording.
     position: Duration,
-    /// The mark that comes next.
+    /// Index of the next mark.
     next: usize,
     is_paused: bool,
     has_keys: bool,
     watch: ModeWatch,
-    /// The size that the recording has here.
+    /// Terminal size of the recording at this position.
     size: Option<Size>,
-    /// While that is another size than this terminal's.
+    /// Set while that size differs from this terminal.
     frame: Option<Frame>,
 }
 
@@ -113,7 +113,7 @@ impl Player {
         Ok(())
     }
 
-    /// Shows the screen as it was at this byte of the log.
+    /// Shows the screen at this log offset.
     fn jump(&mut self, offset: u64) -> Result<(), Failure> {
         let screen = self.recording.screen_at(offset)?;
         self.size = screen.size.or(self.size);
@@ -128,7 +128,7 @@ impl Player {
         self.size.filter(|size| output::terminal_size().is_some_and(|own| own != *size))
     }
 
-    /// Starts, changes or ends the frame when the recording continues at this size.
+    /// Starts, resizes or ends the frame for the size at this mark.
     fn take_size(&mut self, mark: Mark) -> Result<(), Failure> {
         if mark.size.is_none() || mark.size == self.size {
             return Ok(());
@@ -159,7 +159,7 @@ impl Player {
         Ok(())
     }
 
-    /// Draws the frame if something in it is new and the time has come.
+    /// Draws the frame if it changed and is due.
     fn paint_frame(&mut self, is_last: bool) -> Result<(), Failure> {
         let is_due = |frame: &Frame| frame.due().is_some_and(|due| is_last || due <= Instant::now());
         if let Some(own) = output::terminal_size()
@@ -174,7 +174,7 @@ impl Player {
     fn run(&mut self, signals: &mut Signals) -> Result<Option<i32>, Failure> {
         loop {
             let mark = match self.recording.mark(self.next)? {
-                // Who pauses at the end may still want to go back.
+                // While paused at the end, the user may still seek back.
                 None if !self.is_paused => {
                     self.paint_frame(true)?;
                     return Ok(None);
@@ -203,7 +203,7 @@ impl Player {
                 }
                 self.handle_key(*key)?;
             }
-            // A key may have moved everything: then the time is looked at again.
+            // A key may have changed the position or speed, so compute the wait again.
             let is_due = typed.is_empty() && until.is_some_and(|until| waiting_since.elapsed() >= until);
             if let (Some(mark), true) = (mark, is_due) {
                 self.play_next(mark)?;
@@ -221,7 +221,7 @@ impl Player {
         Ok(())
     }
 
-    /// The keys that were typed until it is time, or until the first one.
+    /// Waits for a key or the timeout. Returns the typed keys.
     fn wait(&self, signals: &mut Signals, until: Option<Duration>) -> Result<Vec<Key>, Failure> {
         let stdin = io::stdin();
         let mut places = vec![PollFd::new(signals, PollFlags::IN)];
@@ -271,7 +271,7 @@ impl Player {
         Ok(())
     }
 
-    /// Where we are, in the window's title: the screen belongs to the recording.
+    /// Shows the position in the window title: the screen shows the recording.
     fn show_position(&mut self) -> Result<(), Failure> {
         let seconds = self.position.as_secs();
         let state = if self.is_paused { "paused" } else { "playing" };

@@ -1,4 +1,4 @@
-//! A recording: what was written when, loaded as it is needed.
+//! A recording of a session's output with times, loaded on demand.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use crate::daemon_client::DaemonClient;
 use crate::failure::Failure;
 use crate::ledger::{Ledger, size_of, time_of};
 
-/// Where a piece of output stands in time and in the log. Its bytes are asked for when it is played.
+/// Time and log position of a chunk of output. Its bytes are loaded when it is played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
     pub seq: u64,
-    /// Since the beginning of the recording.
+    /// Time since the start of the recording.
     pub at: Duration,
     pub offset: u64,
     pub length: u64,
-    /// Rows and columns of the terminal that it was written to.
+    /// Rows and columns of the terminal at that time.
     pub size: Option<(u16, u16)>,
 }
 
@@ -31,13 +31,13 @@ pub struct Recording {
     runtime: Runtime,
     link: DaemonClient,
     id: String,
-    /// Everything seen so far, in order.
+    /// All marks loaded so far, in order.
     marks: Vec<Mark>,
     started_ms: Option<i64>,
-    /// The size that the terminal had last.
+    /// Last known size of the terminal.
     size: Option<(u16, u16)>,
     ahead: Ledger,
-    /// The bytes of `marks[held_from..]`, as long as they are played in order.
+    /// The bytes of `marks[held_from..]`, while they are played in order.
     held: Vec<Vec<u8>>,
     held_from: usize,
 }
@@ -58,13 +58,13 @@ impl Recording {
         }
     }
 
-    /// The mark with this number; nothing behind the end.
+    /// Returns the mark at this index, or `None` after the end.
     pub fn mark(&mut self, index: usize) -> Result<Option<Mark>, Failure> {
         while self.marks.len() <= index && self.load()? {}
         Ok(self.marks.get(index).copied())
     }
 
-    /// The first mark later than `at`; the number of marks if there is none.
+    /// Returns the index of the first mark later than `at`, or the number of marks.
     pub fn first_after(&mut self, at: Duration) -> Result<usize, Failure> {
         while self.marks.last().is_none_or(|mark| mark.at <= at) && self.load()? {
             self.drop_played();
@@ -72,7 +72,7 @@ impl Recording {
         Ok(self.marks.partition_point(|mark| mark.at <= at))
     }
 
-    /// The first mark that reaches beyond this byte of the log.
+    /// Returns the index of the first mark that ends after this log offset.
     pub fn first_beyond(&mut self, offset: u64) -> Result<usize, Failure> {
         while self.marks.last().is_none_or(|mark| mark.end() <= offset) && self.load()? {
             self.drop_played();
@@ -80,31 +80,31 @@ impl Recording {
         Ok(self.marks.partition_point(|mark| mark.end() <= offset))
     }
 
-    /// The bytes behind a mark.
+    /// Returns the bytes of a mark.
     pub fn bytes(&mut self, index: usize) -> Result<Vec<u8>, Failure> {
         if let Some(bytes) = index.checked_sub(self.held_from).and_then(|at| self.held.get_mut(at)) {
             return Ok(std::mem::take(bytes));
         }
         let Some(mark) = self.marks.get(index) else { return Ok(Vec::new()) };
-        // It was played before: a seek went back.
+        // Played before, then a seek went back: load the bytes again.
         let mut again = Ledger::after(&self.id, mark.seq - 1);
         let entry = self.runtime.block_on(again.next(&mut self.link))?;
         Ok(entry.map(|entry| entry.bytes()).unwrap_or_default())
     }
 
-    /// The screen as it was when the log stood at `offset`.
+    /// Fetches the screen at this log offset.
     pub fn screen_at(&mut self, offset: u64) -> Result<PaintedScreen, Failure> {
         self.runtime.block_on(screen::fetch_at(&mut self.link, &self.id, offset))
     }
 
-    /// Takes in one more entry; false at the end.
+    /// Loads one more entry. Returns false at the end.
     fn load(&mut self) -> Result<bool, Failure> {
         let Some(entry) = self.runtime.block_on(self.ahead.next(&mut self.link))? else { return Ok(false) };
         let time = time_of(&entry);
         let started = *self.started_ms.get_or_insert(time);
         self.size = size_of(&entry).or(self.size);
         let (offset, Some(length)) = (entry.offset, entry.length) else { return Ok(true) };
-        // A clock that went back must not play before what came before it.
+        // Keep the order even if the clock went back.
         let earliest = self.marks.last().map_or(Duration::ZERO, |mark| mark.at);
         let at = Duration::from_millis(u64::try_from(time - started).unwrap_or(0)).max(earliest);
         self.marks.push(Mark { seq: entry.seq, at, offset, length, size: self.size });
@@ -116,13 +116,13 @@ impl Recording {
         Ok(true)
     }
 
-    /// Forgets bytes that are skipped, or were played.
+    /// Drops bytes that were skipped or played.
     fn drop_played(&mut self) {
         self.held.clear();
         self.held_from = self.marks.len();
     }
 
-    /// Everything up to this mark was played.
+    /// Marks everything up to this index as played.
     pub fn played(&mut self, index: usize) {
         if index + 1 == self.marks.len() {
             self.drop_played();

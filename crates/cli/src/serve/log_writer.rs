@@ -1,4 +1,4 @@
-//! The daemon's own log: a file per UTC day in the home's `logs` folder.
+//! Writes the daemon's log: one file per UTC day in the home's `logs` folder.
 
 use std::fs::{self, File};
 use std::io::{self, Seek as _, SeekFrom, Write};
@@ -8,10 +8,10 @@ use coven_host::trust;
 use jiff::civil::Date;
 
 const PREFIX: &str = "daemon.log.";
-/// Older files are removed.
+/// Number of log files kept.
 const DAYS_KEPT: usize = 14;
 
-/// Writes to the file of the day. The file is opened without following a link: a repository can bring one of that name.
+/// Writes to the file of the day. Never follows a symbolic link: a repository can contain one with that name.
 pub struct DailyLog {
     folder: PathBuf,
     file: Option<(Date, File)>,
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_goes_on_where_it_ended_and_keeps_two_weeks() {
+    fn a_log_is_appended_to_and_two_weeks_are_kept() {
         let folder = tempfile::tempdir().expect("a folder");
         for day in 1..=20 {
             fs::write(folder.path().join(format!("{PREFIX}2020-01-{day:02}")), "old").expect("room");

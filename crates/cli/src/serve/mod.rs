@@ -1,4 +1,5 @@
-//! The daemon's process, the one place that puts store, engine and server together: lock the home, open the store, listen, recover, say that it is ready, run, stop.
+//! The daemon process: connects store, engine and server. Locks the home, opens the store, listens, recovers, reports that it is
+//! ready, runs and stops.
 
 mod log_writer;
 
@@ -43,8 +44,8 @@ use coven_server::{App, event, listen, operation, router};
 /// How long open requests may take to end once the daemon stops.
 const STOP_LIMIT: Duration = Duration::from_secs(2);
 
-/// How long work on threads of its own may go on when the daemon ends; git is told to stop by then.
-const LAST_WORK: Duration = Duration::from_secs(1);
+/// How long blocking work may continue when the daemon stops; git is cancelled by then.
+const BACKGROUND_STOP_LIMIT: Duration = Duration::from_secs(1);
 
 pub const TOKEN_FILE: coven_files::Limit = coven_files::Limit::new("a token file", 4096);
 
@@ -71,7 +72,7 @@ enum ServeError {
     Listen { place: String, source: io::Error },
     #[error(
         "cannot start {THREADS} threads: {0}; this user's process limit (`ulimit -u`) is reached: \
-         end some processes, or raise it"
+         stop some processes, or raise it"
     )]
     Threads(#[source] io::Error),
     #[error("cannot {doing}: {source}")]
@@ -91,12 +92,12 @@ impl ServeError {
     }
 }
 
-/// As many threads as a daemon with a few requests has.
+/// Number of threads of a daemon with a few requests.
 const THREADS: usize = 24;
-/// Whether the starter knows that the daemon is ready.
+/// Whether the daemon has reported that it is ready.
 static IS_READY: AtomicBool = AtomicBool::new(false);
 
-/// How far those who follow sessions stand back behind those who answer requests.
+/// Nice value of the session-following threads, relative to request handling.
 const FOLLOWING_NICE: i32 = 5;
 
 /// The hidden subcommand `daemon serve`.
@@ -104,11 +105,11 @@ pub fn serve(options: &ServeOptions) -> ExitCode {
     close_inherited_files();
     let _ = rustix::thread::set_name(coven_holder::process::DAEMON_NAME);
     std::panic::set_hook(Box::new(|panic| {
-        // A task that panics ends alone; why must not be lost with it.
-        tracing::error!(%panic, "a bug: something panicked");
+        // Only the panicking task ends; the log must have the reason.
+        tracing::error!(%panic, "a task panicked; please report this bug");
         if !IS_READY.load(Ordering::Acquire) {
-            // A start that lost one of its threads would never become ready.
-            say(&FirstWord::Failed { message: format!("the daemon could not start: {panic}"), exit_code: 1 });
+            // A start without one of its threads would never become ready.
+            report_start(&FirstWord::Failed { message: format!("the daemon could not start: {panic}"), exit_code: 1 });
             std::process::exit(1);
         }
     }));
@@ -124,12 +125,12 @@ pub fn serve(options: &ServeOptions) -> ExitCode {
         Err(error) => return fail(&ServeError::Io { doing: "start the runtime", source: error }),
     };
     background.spawn(async {
-        // Following sessions may wait a little; somebody who asks should not. It has one thread, and this is it.
+        // Requests have priority over following sessions. This runtime has one thread, so this sets its nice value.
         let _ = rustix::process::nice(FOLLOWING_NICE);
     });
     let outcome = runtime.block_on(run(options, background.handle().clone()));
-    background.shutdown_timeout(LAST_WORK);
-    // What still reads a log or compresses one is cut off; every file it left is whole.
+    background.shutdown_timeout(BACKGROUND_STOP_LIMIT);
+    // Interrupts tasks that read or compress logs; they leave no incomplete files.
     runtime.shutdown_timeout(Duration::from_millis(200));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -138,12 +139,12 @@ pub fn serve(options: &ServeOptions) -> ExitCode {
 }
 
 fn fail(error: &ServeError) -> ExitCode {
-    tracing::error!(%error, "the daemon does not run");
-    say(&FirstWord::Failed { message: error.to_string(), exit_code: error.exit_code() });
+    tracing::error!(%error, "the daemon cannot run");
+    report_start(&FirstWord::Failed { message: error.to_string(), exit_code: error.exit_code() });
     ExitCode::from(error.exit_code())
 }
 
-/// Fails where the system does not give us the threads of a daemon. The runtime would panic, or wait for them forever.
+/// Fails if the system cannot start enough threads. The runtime would panic, or wait for them forever.
 fn check_threads() -> io::Result<()> {
     let gate = Mutex::new(());
     let closed = gate.lock();
@@ -161,8 +162,8 @@ fn check_threads() -> io::Result<()> {
     })
 }
 
-/// Speaks to whoever started the daemon, then lets go of their pipe.
-fn say(word: &FirstWord) {
+/// Reports to the process that started the daemon, then closes its pipe.
+fn report_start(word: &FirstWord) {
     let mut line = serde_json::to_string(word).expect("plain data");
     line.push('\n');
     let mut stdout = io::stdout().lock();
@@ -172,12 +173,12 @@ fn say(word: &FirstWord) {
     }
 }
 
-/// Files of the caller would stay open for as long as the daemon and its holders live.
+/// Closes inherited files, which would otherwise stay open as long as the daemon and its holders.
 fn close_inherited_files() {
     let Ok(entries) = fs::read_dir("/proc/self/fd") else { return };
     let open: Vec<i32> = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     for fd in open.into_iter().filter(|fd| *fd > 2) {
-        // SAFETY: nothing of ours is open yet; the folder that was just read is closed, which the question finds out.
+        // SAFETY: this process has opened nothing yet. The folder read above is already closed, which the check detects.
         unsafe {
             if rustix::io::fcntl_getfd(std::os::fd::BorrowedFd::borrow_raw(fd)).is_ok() {
                 rustix::io::close(fd);
@@ -186,7 +187,7 @@ fn close_inherited_files() {
     }
 }
 
-/// Every session needs a few descriptors. Tells the limit that was in force, for the harnesses.
+/// Raises the limit of open files, because every session needs some. Returns the old limit, for the harnesses.
 fn raise_open_files() -> Option<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let before = getrlimit(Resource::Nofile);
@@ -209,7 +210,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     notices.extend(withheld.notice(home.path()));
     trust::mark_withheld(&home, &withheld);
     notices.extend(config.warnings().iter().map(|warning| format!("{}: {warning}", home.config_file().display())));
-    // The store's lock makes this the home's only daemon; everything after it may assume so.
+    // The store's lock ensures that this is the home's only daemon; the rest relies on it.
     let mut store = SqliteStore::open(home.db(), event::render)?;
     let last = store.event_range().await?.end.saturating_sub(1);
     let hub = Arc::new(Hub::new(last, event::append_sse));
@@ -263,10 +264,10 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
         tokio::spawn(listen::serve(tcp, router(app, guard), listen::TCP, engine.stopping()))
     });
     IS_READY.store(true, Ordering::Release);
-    say(&FirstWord::Ready { pid: std::process::id(), notices });
+    report_start(&FirstWord::Ready { pid: std::process::id(), notices });
 
     wait_for_stop(&engine).await;
-    tracing::info!("the daemon stops; sessions go on");
+    tracing::info!("the daemon stops; sessions keep running");
     let _ = tokio::time::timeout(STOP_LIMIT, async {
         let _ = on_socket.await;
         if let Some(on_tcp) = on_tcp {
@@ -301,7 +302,7 @@ async fn wait_for_stop(engine: &Engine) {
 
 fn start_log(home: &Home) {
     let writer = Mutex::new(DailyLog::in_folder(home.logs_dir()));
-    // Filters by module and level. `EnvFilter` would also take regular expressions, at twenty seconds of build time.
+    // `EnvFilter` would also accept regular expressions, but costs twenty seconds of build time.
     let wanted = env::var("COVEN_LOG").ok().and_then(|filter| filter.parse().ok());
     let filter: Targets = wanted.unwrap_or_else(|| Targets::new().with_default(Level::INFO));
     let lines = tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(false);
@@ -327,9 +328,9 @@ fn tcp_guard(http: &HttpConfig, token: String, address: SocketAddr) -> Guard {
     Guard::Tcp { token, hosts, origins: http.allowed_origins.clone() }
 }
 
-/// The home's token: kept if it is there and sound, else made new.
+/// Returns the home's token; creates one if there is no valid token.
 fn write_token(path: &Path) -> io::Result<String> {
-    // Refuses a link: what it leads to would be overwritten.
+    // Rejects a symbolic link, whose target would be overwritten.
     let mut file = trust::open_own(path)?;
     let text = coven_files::read_opened(file.try_clone()?, path, TOKEN_FILE)?;
     file.set_permissions(fs::Permissions::from_mode(0o600))?;

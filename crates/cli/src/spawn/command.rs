@@ -1,6 +1,6 @@
-//! What can be typed beside messages: a slash and a word.
+//! Slash commands of a conversation.
 
-/// One command, as it was typed.
+/// A typed slash command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     Help,
@@ -16,7 +16,7 @@ pub enum Command {
     Rename(Option<String>),
     Retry(RetryContext),
     Unknown(String),
-    /// What is wrong with it.
+    /// An invalid command, with the error message.
     Bad(String),
 }
 
@@ -29,28 +29,28 @@ pub enum RetryContext {
     FullHistory,
 }
 
-/// Name, what it does, an example.
+/// Name, description and example.
 pub const COMMANDS: &[(&str, &str, &str)] = &[
-    ("/help", "shows this", "/help"),
-    ("/exit", "leaves; the conversation is kept", "/exit"),
+    ("/help", "shows this help", "/help"),
+    ("/exit", "leaves; the conversation is saved", "/exit"),
     ("/save FILE", "writes the conversation as Markdown", "/save review.md"),
     ("/history [N]", "lists the last turns", "/history 5"),
-    ("/show", "shows the last answer whole, page by page", "/show"),
-    ("/clear", "forgets the turns so far; the file keeps them", "/clear"),
+    ("/show", "shows the last answer in a pager", "/show"),
+    ("/clear", "removes earlier turns from the context", "/clear"),
     ("/stats", "counts turns and tokens", "/stats"),
     ("/export FILE", "writes the context as JSON", "/export context.json"),
-    ("/import FILE", "reads turns from such a file", "/import context.json"),
-    ("/agent NAME", "starts afresh with another agent", "/agent qa-test"),
+    ("/import FILE", "adds the turns of an exported file", "/import context.json"),
+    ("/agent NAME", "starts a new conversation with another agent", "/agent qa-test"),
     ("/rename TITLE", "gives the conversation a title", "/rename Release notes"),
-    ("/retry [all]", "sends the message again; all: with all turns", "/retry"),
+    ("/retry [all]", "resends the message; all: with all turns", "/retry"),
 ];
 
 impl Command {
-    /// None where the line is a message.
+    /// Parses a command. Returns `None` for a message.
     pub fn parse(line: &str) -> Option<Self> {
         let rest = line.trim().strip_prefix('/')?;
         let (word, argument) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-        // A path or a comment is a message.
+        // A path or a comment starts with a slash too, but is a message.
         if !word.chars().all(|c| c.is_ascii_alphabetic()) {
             return None;
         }
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slash_makes_a_command_and_anything_else_is_a_message() {
+    fn only_a_slash_and_a_word_make_a_command() {
         for message in ["what is /etc for?", "/usr/bin/env fails, why?", "//comment", "/* comment */"] {
             assert_eq!(Command::parse(message), None);
         }

@@ -1,4 +1,4 @@
-//! What the human types: with editing and history on a terminal, line by line from a pipe.
+//! Reads messages: with editing and history on a terminal, line by line from a pipe.
 
 use std::borrow::Cow;
 use std::fs::{OpenOptions, Permissions};
@@ -18,14 +18,14 @@ use crate::failure::Failure;
 use crate::piped::PIPED;
 use crate::{format, output};
 
-const REMEMBERED: usize = 1000;
+const HISTORY_LINES: usize = 1000;
 pub const HISTORY: Limit = Limit::new("the input history of `coven spawn`", 16 << 20);
 
-/// What came.
+/// Result of reading a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Typed {
     Line(String),
-    /// Ctrl-C at the prompt: the line is thrown away, the conversation goes on.
+    /// Ctrl-C at the prompt: the line is discarded, the conversation continues.
     Nothing,
     /// Ctrl-D, or the end of the pipe.
     End,
@@ -46,9 +46,9 @@ impl Input {
             .with_edit_mode(Box::new(Pasting(Emacs::default())))
             .with_ansi_colors(output::has_colours())
             .use_bracketed_paste(true);
-        // Without a place to remember, nothing is remembered.
+        // If the file cannot be used, there is no history.
         if make_private(&history).is_ok()
-            && let Ok(history) = FileBackedHistory::with_file(REMEMBERED, history)
+            && let Ok(history) = FileBackedHistory::with_file(HISTORY_LINES, history)
         {
             editor = editor.with_history(Box::new(history));
         }
@@ -59,7 +59,7 @@ impl Input {
         match self {
             Self::Terminal(editor, name) => match editor.read_line(name).map_err(Failure::Terminal)? {
                 Signal::Success(text) => {
-                    // What is typed is remembered at once: nobody knows how this ends.
+                    // Save the history now: the program may be killed later.
                     let _ = editor.sync_history();
                     Ok(Typed::Line(joined(&text)))
                 }
@@ -88,15 +88,15 @@ impl Input {
     }
 }
 
-/// Lines that go on after a backslash, without the backslashes; those that were pasted stay.
+/// Joins lines that end with a backslash. Pasted backslashes stay.
 fn joined(text: &str) -> String {
     text.replace("\\\n", "\n").trim_end_matches('\\').replace(PASTED, "")
 }
 
-/// Stands behind a backslash that was pasted: it is no wish to go on. Nothing is shown for it.
+/// Invisible mark after a pasted backslash, which does not continue the line.
 const PASTED: char = '\u{2060}';
 
-/// The usual keys; what is pasted is text and nothing that acts on a terminal.
+/// The usual keys; pasted text is sanitized.
 struct Pasting(Emacs);
 
 impl EditMode for Pasting {
@@ -120,21 +120,21 @@ fn pasted(text: &str) -> String {
     text.replace("\\\n", &format!("\\{PASTED}\n"))
 }
 
-/// What was typed is as private as what was said. Fails for a file that the editor could not read as a whole.
+/// Makes the history file private. Fails for a file that the editor cannot read completely.
 fn make_private(history: &Path) -> io::Result<()> {
-    // Without NONBLOCK, opening a fifo would wait for its reader.
+    // Without NONBLOCK, opening a FIFO would wait for its reader.
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(flags).open(history)?;
     coven_files::ensure_regular(&file, history)?;
     if file.metadata()?.len() > HISTORY.bytes {
         return Err(ReadError::TooLarge { path: history.to_owned(), limit: HISTORY }.into());
     }
-    // It may belong to somebody else; then it is as they want it.
+    // If the file belongs to another user, its permissions stay.
     let _ = file.set_permissions(Permissions::from_mode(0o600));
     Ok(())
 }
 
-/// A line that ends with a backslash goes on.
+/// Treats a line that ends with a backslash as incomplete.
 struct Whole;
 
 impl Validator for Whole {
@@ -146,7 +146,7 @@ impl Validator for Whole {
     }
 }
 
-/// Who is talked to.
+/// The prompt: the name of the agent.
 pub struct Name(String);
 
 impl Prompt for Name {
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_backslash_at_the_end_goes_on() {
+    fn a_backslash_at_the_end_continues_the_line() {
         assert!(matches!(Whole.validate("a\\"), ValidationResult::Incomplete));
         assert!(matches!(Whole.validate("a\\\nb"), ValidationResult::Complete));
         assert_eq!(joined("a\\\nb"), "a\nb");
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pasted_stays_as_it_is_and_does_not_act_on_the_terminal() {
+    fn pasted_text_is_unchanged_except_for_control_characters() {
         let text = "docker run \\\n  -v a:b \\\n  img";
         assert_eq!(joined(&pasted(text)), text);
         assert_eq!(joined(&pasted("a\\\r\nb\rc")), "a\\\nb\nc");

@@ -1,4 +1,4 @@
-//! Deleting conversations: one, old ones by hand, and old ones by themselves.
+//! Deletes conversations: one by id, or old ones, on request or automatically.
 
 use std::fs::OpenOptions;
 use std::io::{self, IsTerminal, Write};
@@ -15,11 +15,11 @@ use crate::format::count;
 use crate::output;
 
 const DAY: f64 = 86_400.0;
-/// Beside the folder of conversations: what went, and when.
+/// Log of deletions, next to the folder of conversations.
 const LOG: &str = "cleanup.log";
 
 pub fn delete(conversations: &Conversations, id: &str, confirms: bool) -> Result<ExitCode, Failure> {
-    // Only by its whole name: a beginning may be another one's.
+    // Requires the full id: a prefix could match another conversation.
     let id = conversations.exact(id).ok_or_else(|| report::not_found(conversations, id))?;
     if confirms && !confirmed(&format!("Delete session '{id}'? [y/N] "))? {
         return Ok(ExitCode::SUCCESS);
@@ -29,12 +29,12 @@ pub fn delete(conversations: &Conversations, id: &str, confirms: bool) -> Result
     Ok(ExitCode::SUCCESS)
 }
 
-/// Asks before something is deleted, for a person who wants to be asked.
+/// Asks for confirmation before deleting.
 fn confirmed(question: &str) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() {
         return Err(Failure::usage(
             "nothing was deleted: --interactive-confirm asks first, and standard input is not a terminal",
-            "Leave it out to delete without asking",
+            "Omit it to delete without confirmation",
         ));
     }
     let agrees = matches!(super::ask(question)?.as_str(), "y" | "yes");
@@ -46,16 +46,14 @@ fn confirmed(question: &str) -> Result<bool, Failure> {
 
 pub fn clean(conversations: &Conversations, days: f64, confirms: bool) -> Result<ExitCode, Failure> {
     let age = Duration::try_from_secs_f64(days * DAY)
-        .map_err(|_| Failure::usage(format!("{days} is no number of days"), "Give 0 or more"))?;
-    if confirms
-        && !confirmed(&format!("Delete the sessions that were last written to {days} days ago or earlier? [y/N] "))?
-    {
+        .map_err(|_| Failure::usage(format!("invalid number of days: {days}"), "Use 0 or more"))?;
+    if confirms && !confirmed(&format!("Delete the sessions that were last changed {days} or more days ago? [y/N] "))? {
         return Ok(ExitCode::SUCCESS);
     }
     let cleaned = conversations.clean(age, clock::now())?;
     log(conversations, &cleaned);
     for (id, why) in &cleaned.failed {
-        failure::print_error(&format!("'{id}' could not be deleted: {why}"));
+        failure::print_error(&format!("cannot delete '{id}': {why}"));
     }
     let spared = match cleaned.spared.len() {
         0 => String::new(),
@@ -66,10 +64,10 @@ pub fn clean(conversations: &Conversations, days: f64, confirms: bool) -> Result
     Ok(if cleaned.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Nobody waits for it: it ends with the process at the latest.
+/// Deletes expired conversations on a detached thread, which ends with the process at the latest.
 pub fn clean_in_background(conversations: &Conversations, expiry: Option<Duration>) {
     let (Some(expiry), conversations) = (expiry, conversations.clone()) else { return };
-    // Without a thread there is no cleaning this time.
+    // If no thread can be started, the next start cleans up.
     let _ = std::thread::Builder::new().name("clean".to_owned()).spawn(move || {
         if let Ok(cleaned) = conversations.clean(expiry, clock::now()) {
             log(&conversations, &cleaned);
@@ -90,9 +88,9 @@ fn log(conversations: &Conversations, cleaned: &Cleaned) {
         text.push_str(&format!("{at} could not delete {id}: {why}\n"));
     }
     let Some(folder) = conversations.path().parent() else { return };
-    // Without NONBLOCK, opening a fifo would wait for its reader.
+    // Without NONBLOCK, opening a FIFO would wait for its reader.
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let opened = OpenOptions::new().create(true).append(true).mode(0o600).custom_flags(flags).open(folder.join(LOG));
-    // The log is for people who wonder; what it cannot take stops nothing.
+    // The log is only informative, so a failure to write it is ignored.
     let _ = opened.and_then(|mut file| file.write_all(text.as_bytes()));
 }

@@ -30,21 +30,21 @@ use crate::{format, output};
 pub use keeping::{clean, delete};
 pub use report::list;
 
-/// What somebody wants to talk to.
+/// Options of a conversation.
 pub struct SpawnOptions {
     pub agent: Option<String>,
     pub name: Option<String>,
     pub resume: Option<String>,
     pub damaged: Damaged,
     pub waits: bool,
-    /// Sent as the only message; without it a human types.
+    /// Sent as the only message; without it the user types.
     pub task: Option<String>,
     pub timeout: Option<Duration>,
     /// Arguments for the agent's program.
     pub more_args: Vec<String>,
 }
 
-/// What becomes of a file that cannot be read.
+/// What to do with a damaged file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Damaged {
     Ask,
@@ -52,12 +52,12 @@ pub enum Damaged {
     Delete,
 }
 
-/// A conversation that is open, with everything a turn needs.
+/// An open conversation, with everything that a turn needs.
 struct OpenConversation {
     conversations: Conversations,
     writer: Writer,
     loaded: Loaded,
-    /// What the next prompt holds, and what was said about its size.
+    /// The turns of the next prompt, and the size warnings given so far.
     context: Context,
     settings: Settings,
     harness: PrintHarness,
@@ -65,9 +65,9 @@ struct OpenConversation {
     agent: Option<AgentDefinition>,
     cwd: PathBuf,
     timeout: Option<Duration>,
-    /// Lines that could not be saved yet.
+    /// Lines that are not saved yet.
     unsaved: Vec<Line>,
-    /// How long the file was when we last knew all of it.
+    /// Length of the file when it was last read or written.
     seen_len: u64,
 }
 
@@ -77,19 +77,19 @@ impl OpenConversation {
     }
 }
 
-/// 0 for a file that is gone; saving to it says so.
+/// Returns the length of the file; 0 if it is missing, which saving then reports.
 fn file_len(conversations: &Conversations, id: &ConversationId) -> u64 {
     std::fs::metadata(conversations.file(id)).map_or(0, |file| file.len())
 }
 
-/// Opens the conversation and talks until the human leaves.
+/// Opens the conversation and runs it until the user leaves.
 pub fn run_interactive(conversations: Conversations, place: &Place, wanted: SpawnOptions) -> Result<ExitCode, Failure> {
     let cwd = std::env::current_dir().map_err(Failure::Input)?;
     let (settings, warnings) = Settings::load(&cwd);
     warnings.iter().for_each(|warning| failure::print_error(warning));
     let (mut loaded, loaded_len) = match &wanted.resume {
         Some(id) => {
-            let (loaded, len) = resumed(&conversations, id, wanted.damaged)?;
+            let (loaded, len) = load_to_resume(&conversations, id, wanted.damaged)?;
             (Some(loaded), Some(len))
         }
         None => (None, None),
@@ -105,8 +105,8 @@ pub fn run_interactive(conversations: Conversations, place: &Place, wanted: Spaw
         && withheld.has(&format!("harnesses.{id}"))
     {
         let id = format::sanitize_line(id);
-        let what = format!("the definition of {id} in the config came with a repository or archive, so it is not used");
-        return Err(Failure::refused(what, "Read it, then run `coven trust`"));
+        let what = format!("harness {id} is not used: its definition in the config came with a repository or archive");
+        return Err(Failure::refused(what, "Review it, then run `coven trust`"));
     }
     let harness = harness?;
     let remembered = loaded.as_ref().and_then(|loaded| loaded.transcript.metadata.agent.clone());
@@ -116,7 +116,7 @@ pub fn run_interactive(conversations: Conversations, place: &Place, wanted: Spaw
             Ok(agent) => Some(agent),
             Err(_) => {
                 let name = format::sanitize_line(&name);
-                output::note(format_args!("the agent '{name}' is not defined any more; going on without it"));
+                output::note(format_args!("agent '{name}' is no longer defined; continuing without it"));
                 None
             }
         },
@@ -140,20 +140,24 @@ pub fn run_interactive(conversations: Conversations, place: &Place, wanted: Spaw
         if !wanted.waits {
             return Err(ConversationError::InUse { id: id.to_string() }.into());
         }
-        output::note(format_args!("it is open in another process too; what is said there is read before each turn"));
+        output::note(format_args!(
+            "conversation {id} is also open in another process; its turns are read before each turn here"
+        ));
     }
     let wait = match wanted.waits {
-        true => Wait::ForLock(Box::new(|| output::note(format_args!("another process is writing to it; waiting …")))),
+        true => Wait::ForLock(Box::new(|| {
+            output::note(format_args!("waiting for another process that is writing to the conversation …"))
+        })),
         false => Wait::NoWait,
     };
     let writer = conversations.writer(&id, wait)?;
-    // Only now: what is marked as open is spared, however old it is.
+    // Only after opening: an open conversation is never deleted, regardless of its age.
     keeping::clean_in_background(&conversations, settings.session_expiry);
     let loaded = match loaded.take() {
         Some(loaded) => loaded,
         None => conversations.load(&id)?,
     };
-    // Whatever came since it was loaded is taken in before the first turn.
+    // Turns that were added since loading are read before the first turn.
     let seen_len = loaded_len.unwrap_or_else(|| file_len(&conversations, &id));
     for notice in &loaded.notices {
         output::note(format_args!("{notice}"));
@@ -183,7 +187,7 @@ pub fn run_interactive(conversations: Conversations, place: &Place, wanted: Spaw
     }
 }
 
-/// From the browser: goes on with a conversation until the human leaves it.
+/// Resumes a conversation from the session browser.
 pub fn resume(place: &Place, id: String) -> Result<ExitCode, Failure> {
     let wanted = SpawnOptions {
         agent: None,
@@ -198,8 +202,8 @@ pub fn resume(place: &Place, id: String) -> Result<ExitCode, Failure> {
     run_interactive(Conversations::locate(), place, wanted)
 }
 
-/// The conversation of that name or with a name that begins so; else those that there are.
-fn found(conversations: &Conversations, text: &str) -> Result<ConversationId, Failure> {
+/// Finds a conversation by id or prefix. The error lists the existing ones.
+fn find(conversations: &Conversations, text: &str) -> Result<ConversationId, Failure> {
     conversations.find(text).map_err(|error| match error {
         ConversationError::NotFound { .. } => report::not_found(conversations, text),
         other => other.into(),
@@ -218,17 +222,17 @@ fn known_agent(name: &str, settings: &Settings) -> Result<AgentDefinition, Failu
         Err(unknown) => {
             let known: Vec<&str> = found.agents.iter().map(|agent| agent.id.as_str()).collect();
             let hint = match known.is_empty() {
-                true => "No agent definitions were found; leave --agent out to talk without one".to_owned(),
-                false => format!("There are: {}; leave --agent out to talk without one", known.join(", ")),
+                true => "No agent definitions were found; omit --agent to chat without one".to_owned(),
+                false => format!("Known agents: {}; omit --agent to chat without one", known.join(", ")),
             };
             Err(Failure::failed(format::sanitize_line(&unknown.to_string()), format::sanitize_line(&hint)))
         }
     }
 }
 
-/// The conversation, and how long its file was before it was read.
-fn resumed(conversations: &Conversations, id: &str, damaged: Damaged) -> Result<(Loaded, u64), Failure> {
-    let id = found(conversations, id)?;
+/// Loads a conversation. Returns it with the length of its file before reading.
+fn load_to_resume(conversations: &Conversations, id: &str, damaged: Damaged) -> Result<(Loaded, u64), Failure> {
+    let id = find(conversations, id)?;
     let len = file_len(conversations, &id);
     match conversations.load(&id) {
         Err(ConversationError::NotFound { id }) => Err(report::not_found(conversations, &id)),
@@ -236,12 +240,12 @@ fn resumed(conversations: &Conversations, id: &str, damaged: Damaged) -> Result<
             Damaged::Recover => {
                 let done = conversations.recover(&id, clock::now())?;
                 let (kept, lost, original) = (done.kept_lines, done.lost_lines, done.original.display());
-                output::note(format_args!("{kept} lines kept, {lost} lost; the file as it was: {original}"));
+                output::note(format_args!("{kept} lines recovered, {lost} lost; the original file is {original}"));
                 Ok((conversations.load(&id)?, 0))
             }
             Damaged::Delete => {
                 conversations.delete(&id)?;
-                Err(Failure::failed(format!("the damaged session was deleted: {id}"), "Start a new one with -i"))
+                Err(Failure::failed(format!("deleted the damaged session {id}"), "Start a new one with -i"))
             }
             Damaged::Ask => Err(error.into()),
         },
@@ -262,7 +266,7 @@ fn choice(error: &ConversationError, damaged: Damaged) -> Result<Damaged, Failur
     })
 }
 
-/// The answer in lower case.
+/// Asks a question and returns the answer in lower case.
 fn ask(question: &str) -> Result<String, Failure> {
     let mut out = io::stdout().lock();
     out.write_all(question.as_bytes()).and_then(|()| out.flush()).map_err(Failure::Output)?;

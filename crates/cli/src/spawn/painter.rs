@@ -1,4 +1,4 @@
-//! An answer on the screen as it comes: every piece at once, and every whole line with its Markdown shown.
+//! Prints an answer while it arrives: text immediately, then each complete line with its Markdown styled.
 
 use std::fmt::Write as _;
 
@@ -14,11 +14,11 @@ const PLAIN: &str = "\x1b[0m";
 const TAB: &str = "    ";
 
 pub struct Painter {
-    /// None where the answer goes to a program, as it is; else whether it may be painted.
+    /// `None` if the output is not a terminal; else whether to use colours.
     paints: Option<bool>,
-    /// How wide the terminal is now: somebody may change it in the middle.
+    /// Width of the terminal, updated for each chunk: the user may resize it.
     cols: usize,
-    /// The line that is being written.
+    /// The incomplete last line.
     line: String,
     is_in_code: bool,
 }
@@ -32,16 +32,16 @@ impl Painter {
     pub fn piece(&mut self, text: &str) -> Result<(), Failure> {
         if self.paints.is_none() {
             self.line.push_str(text);
-            let begun = self.line.rfind('\n').map_or(0, |at| at + 1);
-            self.line.drain(..begun);
+            let line_start = self.line.rfind('\n').map_or(0, |at| at + 1);
+            self.line.drain(..line_start);
             return output::bytes(text.as_bytes());
         }
         self.cols = output::terminal_size().map_or(0, |(_, cols)| usize::from(cols));
-        // Tabs end at columns that nobody here knows.
+        // The tab stops of the terminal are unknown.
         output::bytes(self.painted(&format::readable(text).replace('\t', TAB)).as_bytes())
     }
 
-    /// The end of the answer.
+    /// Ends the answer.
     pub fn finish(&mut self) -> Result<(), Failure> {
         match (self.line.is_empty(), self.paints) {
             (true, _) => Ok(()),
@@ -61,7 +61,7 @@ impl Painter {
             out.push_str(line);
             let whole = std::mem::take(&mut self.line);
             let styled = self.styled(&whole);
-            // What has wrapped cannot be painted over.
+            // A wrapped line cannot be repainted.
             let is_painted = self.paints == Some(true) && whole.width() < self.cols;
             if is_painted && styled != whole {
                 let _ = write!(out, "\r\x1b[2K{styled}");
@@ -90,7 +90,7 @@ impl Painter {
     }
 }
 
-/// Bold and code inside a line; the marks go.
+/// Styles bold and code inside a line and removes their marks.
 fn spans(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut rest = line;
@@ -121,7 +121,7 @@ fn spans(line: &str) -> String {
     out
 }
 
-/// As many marks as began it, and not one more.
+/// Returns the end of code: a run of as many backticks as at its start.
 fn end_of_code(inner: &str, mark: &str) -> Option<usize> {
     let mut from = 0;
     loop {
@@ -134,7 +134,7 @@ fn end_of_code(inner: &str, mark: &str) -> Option<usize> {
     }
 }
 
-/// Words only: an operator or a pattern of files has blanks or other signs around its stars.
+/// Returns the end of bold text, which must enclose words: operators and file patterns use stars too.
 fn end_of_bold(before: &str, inner: &str) -> Option<usize> {
     let is_word = |c: Option<char>| c.is_some_and(|c| !c.is_whitespace() && c != '/' && c != '*');
     let end = inner.find("**")?;
@@ -155,15 +155,15 @@ mod tests {
     }
 
     #[test]
-    fn pieces_come_at_once_and_whole_lines_are_painted_over() {
+    fn chunks_appear_immediately_and_complete_lines_are_restyled() {
         let mut painter = painter();
-        assert_eq!(painter.painted("# Ti"), "# Ti", "nobody waits for a line to end");
+        assert_eq!(painter.painted("# Ti"), "# Ti", "an incomplete line appears immediately");
         assert_eq!(painter.painted("tle\n"), "tle\r\x1b[2K\x1b[1m# Title\x1b[0m\n");
         assert_eq!(painter.painted("plain\n"), "plain\n");
     }
 
     #[test]
-    fn code_and_bold_are_shown_and_what_is_not_closed_is_left() {
+    fn code_and_bold_are_styled_and_unclosed_marks_stay() {
         assert_eq!(spans("a `b` **c**"), format!("a {CODE}b{PLAIN} {BOLD}c{PLAIN}"));
         assert_eq!(spans("(**c**) ``a ` b`` end"), format!("({BOLD}c{PLAIN}) {CODE}a ` b{PLAIN} end"));
         for left in [
@@ -180,14 +180,14 @@ mod tests {
     }
 
     #[test]
-    fn what_wrapped_is_left_as_it_is() {
+    fn a_wrapped_line_is_not_restyled() {
         let mut painter = painter();
         let long = format!("**{}**\n", "x".repeat(60));
         assert_eq!(painter.painted(&long), long);
     }
 
     #[test]
-    fn a_block_of_code_is_code_until_it_ends() {
+    fn a_code_block_is_styled_to_its_end() {
         let mut painter = painter();
         assert!(painter.painted("```\n").contains(DIM));
         assert!(painter.painted("# no title\n").contains(CODE));

@@ -1,4 +1,4 @@
-//! The conversation at the keyboard.
+//! The read-eval loop of a conversation.
 
 use std::fs;
 use std::io::{IsTerminal as _, Write as _};
@@ -26,7 +26,7 @@ const HISTORY_FILE: &str = "history.txt";
 const PREVIEW: usize = 100;
 const SHOWN_TURNS: usize = 10;
 
-/// Whether it goes on.
+/// What to do after a command or turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReplAction {
     Continue,
@@ -37,7 +37,7 @@ pub fn run(mut open: OpenConversation, is_resumed: bool) -> Result<ExitCode, Fai
     greet(&open, is_resumed);
     let history = open.conversations.path().parent().map(|folder| folder.join(HISTORY_FILE)).unwrap_or_default();
     let mut failed: Option<String> = None;
-    // For as long as we run: a signal between two steps is not lost.
+    // Listen all the time, so that no signal between two steps is lost.
     let mut signals = Signals::listen().map_err(Failure::Runtime)?;
     let mut is_warned = false;
     let saved = loop {
@@ -57,12 +57,12 @@ pub fn run(mut open: OpenConversation, is_resumed: bool) -> Result<ExitCode, Fai
                             break next;
                         }
                     }
-                    None => failure::print_error("nothing failed; type a message"),
+                    None => failure::print_error("there is no failed message to retry"),
                 },
                 Some(Command::Agent(Some(agent))) => {
                     if change_agent(&mut open, &agent)? {
                         failed = None;
-                        // Another name at the prompt.
+                        // The prompt shows the new agent's name.
                         break ReplAction::Continue;
                     }
                 }
@@ -81,7 +81,7 @@ pub fn run(mut open: OpenConversation, is_resumed: bool) -> Result<ExitCode, Fai
             }
         };
         if let ReplAction::Leave(state) = next {
-            // The title stands at the end, too, where lists look for it.
+            // Repeat the title at the end, where lists look for it.
             let title = open.loaded.transcript.title.clone();
             let mut last: Vec<Line> =
                 title.map(|title| Line::Rename { title, timestamp: clock::now() }).into_iter().collect();
@@ -92,19 +92,19 @@ pub fn run(mut open: OpenConversation, is_resumed: bool) -> Result<ExitCode, Fai
             }
             is_warned = true;
             report_unsaved(saved);
-            output::note(format_args!("/save FILE writes it elsewhere; leave once more to go without"));
+            output::note(format_args!("Not saved. Save a copy with /save FILE, or leave again to discard it"));
         }
     };
     if saved.is_err() {
-        output::note(format_args!("not everything could be saved"));
+        output::note(format_args!("the conversation was not saved completely"));
     }
     saved?;
-    output::note(format_args!("kept in {}", open.conversations.file(open.writer.id()).display()));
-    output::note(format_args!("`coven spawn --resume {}` goes on with it", open.writer.id()));
+    output::note(format_args!("saved in {}", open.conversations.file(open.writer.id()).display()));
+    output::note(format_args!("resume it with `coven spawn --resume {}`", open.writer.id()));
     Ok(ExitCode::SUCCESS)
 }
 
-/// One turn, and the end.
+/// Runs one turn and ends the conversation.
 pub fn run_task(mut open: OpenConversation, task: &str) -> Result<ExitCode, Failure> {
     let mut signals = Signals::listen().map_err(Failure::Runtime)?;
     let mut failed = None;
@@ -113,7 +113,7 @@ pub fn run_task(mut open: OpenConversation, task: &str) -> Result<ExitCode, Fail
         ReplAction::Leave(state) => state,
     };
     append(&mut open, vec![Line::Status { status: state, timestamp: clock::now() }])?;
-    output::note(format_args!("`coven spawn --resume {}` continues it", open.writer.id()));
+    output::note(format_args!("resume it with `coven spawn --resume {}`", open.writer.id()));
     Ok(if failed.is_none() && state == ConversationState::Completed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -132,7 +132,7 @@ fn greet(open: &OpenConversation, is_resumed: bool) {
     output::note(format_args!("Type /help for commands, /exit to quit"));
 }
 
-/// Takes lines into the conversation in memory and saves them. What cannot be saved now goes with the next that is.
+/// Adds lines to the conversation in memory and saves them. Lines that cannot be saved are retried with the next save.
 fn append(open: &mut OpenConversation, lines: Vec<Line>) -> Result<(), Failure> {
     lines.iter().for_each(|line| open.loaded.transcript.apply(line.clone()));
     open.context.grow_to(open.loaded.transcript.turns.len());
@@ -145,7 +145,7 @@ fn append(open: &mut OpenConversation, lines: Vec<Line>) -> Result<(), Failure> 
     Ok(())
 }
 
-/// The same, for those who go on whatever happens; says whether it is saved.
+/// Like `append`, but prints a failure and continues. Returns whether the lines were saved.
 fn save(open: &mut OpenConversation, lines: Vec<Line>) -> bool {
     let saved = append(open, lines);
     let is_saved = saved.is_ok();
@@ -156,21 +156,21 @@ fn save(open: &mut OpenConversation, lines: Vec<Line>) -> bool {
 fn report_unsaved(saved: Result<(), Failure>) {
     if let Err(failure) = saved {
         failure::print_error(&failure.sentence());
-        output::note(format_args!("it is kept in memory, and saved with the next turn if that works"));
+        output::note(format_args!("the turn is kept in memory; the next turn retries to save it"));
     }
 }
 
-/// What other processes have said meanwhile belongs to the conversation.
+/// Loads turns that other processes added to the conversation.
 fn load_external_turns(open: &mut OpenConversation) {
     let len = open.file_len();
     if len == open.seen_len || !open.unsaved.is_empty() {
         return;
     }
-    // One that cannot be read is reported when something is saved to it.
+    // If the file cannot be read, the next save reports it.
     if let Ok(loaded) = open.conversations.load(open.writer.id()) {
-        let news = loaded.transcript.turns.len().saturating_sub(open.loaded.transcript.turns.len());
-        if news > 0 {
-            output::note(format_args!("{news} turns of another process were taken in"));
+        let added = loaded.transcript.turns.len().saturating_sub(open.loaded.transcript.turns.len());
+        if added > 0 {
+            output::note(format_args!("loaded {added} turns of another process"));
         }
         open.context = loaded.transcript.context();
         open.loaded = loaded;
@@ -191,7 +191,7 @@ fn run_turn(
     let can_resume = is_its_own && open.harness.can_resume() && context == RetryContext::NewMessageOnly;
     let session = transcript.harness_session().filter(|_| can_resume).map(str::to_owned);
     let mut context = open.context.clone();
-    // A harness that goes on with its own session knows the rest.
+    // A harness that resumes its own session already has the earlier turns.
     let fitted = match session {
         Some(_) => None,
         None => Some(context.fit(&transcript.turns, message, open.settings.max_tokens)),
@@ -213,12 +213,10 @@ fn run_turn(
         Ok(done) => done,
         Err(error) => {
             failure::print_error(&failure_text(&error));
-            output::note(format_args!("the message was not added; /retry sends it again"));
+            output::note(format_args!("the message was not added; send it again with /retry"));
             if session.is_some() {
                 let label = &open.harness.label;
-                output::note(format_args!(
-                    "if {label} has lost its session, /retry all sends it with all turns so far"
-                ));
+                output::note(format_args!("if {label} lost its session, send all turns with /retry all"));
             }
             *failed = Some(message.to_owned());
             return Ok(if ran.must_exit {
@@ -231,8 +229,8 @@ fn run_turn(
     let is_cut = done.status == TurnStatus::Interrupted;
     *failed = None;
     if done.text.trim().is_empty() {
-        let what = if is_cut { "Interrupted before a word came" } else { "the tool ended well and said nothing" };
-        output::note(format_args!("{what}; the message was not added; /retry sends it again"));
+        let what = if is_cut { "Interrupted before the first output" } else { "the tool exited without an answer" };
+        output::note(format_args!("{what}; the message was not added; send it again with /retry"));
         *failed = Some(message.to_owned());
         return Ok(if ran.must_exit {
             ReplAction::Leave(ConversationState::Interrupted)
@@ -241,7 +239,7 @@ fn run_turn(
         });
     }
     if fitted.as_ref().is_some_and(|fitted| fitted.is_cut) {
-        output::note(format_args!("the context holds too little: the middle of a long turn or message was left out"));
+        output::note(format_args!("the context is too small: the middle of a long turn or message was omitted"));
     }
     let mut lines = Vec::new();
     open.context = context;
@@ -252,7 +250,7 @@ fn run_turn(
     let question = Turn::new(TurnRole::User, message, asked_at);
     let mut answer = Turn::new(TurnRole::Assistant, done.text, clock::now());
     answer.interrupted = is_cut;
-    // The file names one harness; another one's session would mean nothing to it.
+    // The file has one harness; a session id of another harness would be useless.
     answer.harness_session = done.harness_session.filter(|_| is_its_own);
     if let Some(usage) = done.usage {
         answer.tokens = Some(usage.output);
@@ -277,7 +275,7 @@ fn failure_text(error: &print_mode::TurnError) -> String {
     format::sanitize_line(&text)
 }
 
-/// What the harness counted so far.
+/// Sums the token usage so far.
 fn used(turns: &[Turn]) -> TurnUsage {
     let mut sum = TurnUsage::default();
     for usage in turns.iter().filter_map(|turn| turn.usage) {
@@ -307,7 +305,7 @@ fn run_command(open: &mut OpenConversation, command: Command) -> Result<ReplActi
         Command::Clear => {
             save(open, vec![Line::Clear { timestamp: clock::now() }]);
             open.context = open.loaded.transcript.context();
-            output::note(format_args!("the turns so far are out of the context; the file keeps them"));
+            output::note(format_args!("earlier turns are no longer in the context; the file still has them"));
         }
         Command::Stats => stats(open)?,
         Command::Export(None) => failure::print_error("Usage: /export FILE"),
@@ -330,7 +328,7 @@ fn run_command(open: &mut OpenConversation, command: Command) -> Result<ReplActi
         Command::Rename(None) => failure::print_error("Usage: /rename TITLE"),
         Command::Rename(Some(title)) => {
             save(open, vec![Line::Rename { title: title.clone(), timestamp: clock::now() }]);
-            output::note(format_args!("it is called {} now", format::sanitize_line(&title)));
+            output::note(format_args!("renamed to {}", format::sanitize_line(&title)));
         }
         Command::Retry(_) => {}
         Command::Bad(problem) => failure::print_error(&problem),
@@ -346,7 +344,7 @@ fn help() -> Result<(), Failure> {
     for (usage, what, example) in COMMANDS {
         output::line(format_args!("  {usage:<15} {what:<46} {example}"))?;
     }
-    output::line(format_args!("  A backslash at the end of a line goes on; Ctrl-C ends a turn, Ctrl-D leaves."))
+    output::line(format_args!("  End a line with a backslash to continue it. Ctrl-C interrupts a turn, Ctrl-D leaves."))
 }
 
 fn history(open: &OpenConversation, count: usize) -> Result<(), Failure> {
@@ -358,7 +356,7 @@ fn history(open: &OpenConversation, count: usize) -> Result<(), Failure> {
         text.push_str(&format!("{:>4}  {:<9}  {}  {preview}{cut_off}\n", index + 1, turn.role, turn.timestamp));
     }
     match text.is_empty() {
-        true => output::line(format_args!("nothing was said yet")),
+        true => output::line(format_args!("there are no turns yet")),
         false => page(&text),
     }
 }
@@ -390,7 +388,7 @@ fn stats(open: &OpenConversation) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A file that is there already is replaced only if somebody says so.
+/// Writes a file; replaces an existing one only after confirmation.
 fn write_file(file: &str, text: &str, done: &str) -> Result<(), Failure> {
     let path = match (file.strip_prefix("~/"), std::env::home_dir()) {
         (Some(rest), Some(home)) => home.join(rest),
@@ -400,20 +398,20 @@ fn write_file(file: &str, text: &str, done: &str) -> Result<(), Failure> {
         let shown = format::sanitize_line(&path.display().to_string());
         let may = std::io::stdin().is_terminal() && ask(&format!("Replace {shown}? [y/N] "))?.starts_with('y');
         if !may {
-            failure::print_error(&format!("nothing was written: {shown} exists; give another name"));
+            failure::print_error(&format!("nothing was written: {shown} exists; choose another name"));
             return Ok(());
         }
     }
     match fs::write(&path, text) {
         Ok(()) => output::line(format_args!("{done} {}", path.display())),
         Err(error) => {
-            failure::print_error(&format!("{} cannot be written: {error}", path.display()));
+            failure::print_error(&format!("cannot write {}: {error}", path.display()));
             Ok(())
         }
     }
 }
 
-/// Another agent means another conversation; whether it was found.
+/// Starts a new conversation with another agent. Returns false if there is no such agent.
 fn change_agent(open: &mut OpenConversation, name: &str) -> Result<bool, Failure> {
     let agent = match known_agent(name, &open.settings) {
         Ok(agent) => agent,
@@ -433,7 +431,7 @@ fn change_agent(open: &mut OpenConversation, name: &str) -> Result<bool, Failure
     };
     let conversations: &Conversations = &open.conversations;
     let id = conversations.create(&new, clock::now())?;
-    let waiting = || output::note(format_args!("another process is writing to it; waiting …"));
+    let waiting = || output::note(format_args!("waiting for another process that is writing to the conversation …"));
     open.writer = conversations.writer(&id, Wait::ForLock(Box::new(waiting)))?;
     open.loaded = conversations.load(&id)?;
     open.context = open.loaded.transcript.context();
@@ -443,7 +441,7 @@ fn change_agent(open: &mut OpenConversation, name: &str) -> Result<bool, Failure
     Ok(true)
 }
 
-/// Page by page where it is longer than the screen.
+/// Prints text; uses a pager if it is longer than the screen.
 fn page(text: &str) -> Result<(), Failure> {
     let size = output::terminal_size().filter(|_| output::is_terminal());
     let fits = |(rows, cols): (u16, u16)| {
@@ -458,7 +456,7 @@ fn page(text: &str) -> Result<(), Failure> {
     let program = words.next().unwrap_or("less");
     let shown = Process::new(program).args(words).stdin(Stdio::piped()).spawn().and_then(|mut child| {
         if let Some(mut stdin) = child.stdin.take() {
-            // Whoever leaves the pager early has seen enough.
+            // The user may quit the pager early.
             let _ = stdin.write_all(text.as_bytes());
         }
         child.wait()

@@ -23,7 +23,7 @@ pub fn list(
     let is_filtered = agent.is_some() || status.is_some();
     let listing = conversations.list(&Filter { agent, status })?;
     for (id, why) in &listing.broken {
-        failure::print_error(&format!("{id} is left out: {}", format::sanitize_line(&why.to_string())));
+        failure::print_error(&format!("skipped conversation {id}: {}", format::sanitize_line(&why.to_string())));
     }
     if as_json {
         let records: Vec<Value> = listing.conversations.iter().map(record).collect();
@@ -32,7 +32,7 @@ pub fn list(
         return Ok(ExitCode::SUCCESS);
     }
     if listing.conversations.is_empty() {
-        output::note(format_args!("there are no sessions; start one with `coven spawn -i`"));
+        output::note(format_args!("no sessions; start one with `coven spawn -i`"));
         return Ok(ExitCode::SUCCESS);
     }
     let now = clock::now();
@@ -70,14 +70,14 @@ fn record(summary: &Summary) -> Value {
     })
 }
 
-/// The message for a conversation that is not there, with those that are.
+/// Returns the error for an unknown conversation, with a list of existing ones.
 pub fn not_found(conversations: &Conversations, id: &str) -> Failure {
     let listed = conversations.list(&Filter::default()).map(|listing| listing.conversations).unwrap_or_default();
     let names: Vec<String> = listed.iter().take(SUGGESTED).map(|it| it.id.to_string()).collect();
     let hint = match (names.is_empty(), listed.len() > SUGGESTED) {
-        (true, _) => "There are no sessions; start one with `coven spawn -i`".to_owned(),
-        (false, false) => format!("There are: {}", names.join(", ")),
-        (false, true) => format!("The latest are: {}", names.join(", ")),
+        (true, _) => "No sessions exist; start one with `coven spawn -i`".to_owned(),
+        (false, false) => format!("Known sessions: {}", names.join(", ")),
+        (false, true) => format!("Latest sessions: {}", names.join(", ")),
     };
     Failure::failed(format!("Session not found: {id}"), hint)
 }

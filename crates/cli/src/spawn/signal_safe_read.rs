@@ -1,4 +1,4 @@
-//! While somebody types: the line editor knows nothing of signals, and would wait for a terminal that is gone for ever.
+//! Handles signals while the line editor reads: the editor ignores them and would wait forever for a closed terminal.
 
 use std::io::{IsTerminal, stdin};
 use std::os::fd::AsFd;
@@ -18,7 +18,7 @@ use crate::attach::signals::Signals;
 use crate::failure::Failure;
 use crate::output;
 
-/// Reads with `read`. What asks the program to end meanwhile ends it at once: marked in the file, the terminal as it was.
+/// Runs `read`. A termination signal marks the conversation as interrupted, restores the terminal and ends the program.
 pub fn read_with_signals<T>(
     writer: &mut Writer,
     signals: &mut Signals,
@@ -39,7 +39,7 @@ fn watch(writer: &mut Writer, signals: &mut Signals, typed: &UnixStream) {
     loop {
         let mut fds = vec![PollFd::new(&*signals, PollFlags::IN), PollFd::new(typed, PollFlags::IN)];
         if is_terminal {
-            // Only told if it is gone.
+            // Without events, poll only reports that the terminal is closed.
             fds.push(PollFd::from_borrowed_fd(input.as_fd(), PollFlags::empty()));
         }
         let _ = poll(&mut fds, None);
@@ -51,7 +51,7 @@ fn watch(writer: &mut Writer, signals: &mut Signals, typed: &UnixStream) {
         }
         signals.drain();
         match signals.take_ending() {
-            // Ctrl-C at the prompt of a terminal is a key.
+            // On a terminal, the line editor handles Ctrl-C.
             Some(signal) if signal != SIGINT || !is_terminal => end(writer, signal),
             _ if !is_gone => {}
             _ => end(writer, SIGHUP),
@@ -61,7 +61,7 @@ fn watch(writer: &mut Writer, signals: &mut Signals, typed: &UnixStream) {
 
 fn end(writer: &mut Writer, signal: i32) {
     let mark = Line::Status { status: ConversationState::Interrupted, timestamp: clock::now() };
-    // Where it cannot be written, the file is as it would be after a crash: sound, and open to --resume.
+    // Without this mark the file is like after a crash: valid, and --resume works.
     let _ = writer.append(&mut [mark]);
     if output::is_terminal() {
         let _ = crossterm::execute!(std::io::stdout(), DisableBracketedPaste);

@@ -1,4 +1,4 @@
-//! Conversations in and out: Markdown for people, JSON for programs.
+//! Exports and imports conversations: Markdown for people, JSON for programs.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,7 +9,7 @@ use coven_files::{Limit, Links, ReadError};
 use coven_interop::conversations::Outline;
 use serde::{Deserialize, Serialize};
 
-/// The context as a program reads it.
+/// The JSON form of the context.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Exported {
     pub session_id: String,
@@ -43,7 +43,7 @@ pub fn markdown(id: &ConversationId, transcript: &Transcript) -> String {
     std::iter::once(markdown_head(id, &outline)).chain(turns).collect()
 }
 
-/// The heading before the turns.
+/// Formats the heading before the turns.
 pub fn markdown_head(id: &ConversationId, outline: &Outline) -> String {
     let Outline { metadata, title, status, turns } = outline;
     let mut text = format!("# {}\n\n", title.as_deref().unwrap_or(id.as_str()));
@@ -79,17 +79,17 @@ pub fn json(id: &ConversationId, transcript: &Transcript, turns: &[&Turn], now: 
     serde_json::to_string_pretty(&exported).expect("plain data")
 }
 
-/// As much as `/export` writes: it has the whole conversation in memory.
+/// Size limit of an import, as large as an export can be.
 pub const IMPORT: Limit = Limit::new("a file for `/import`", 64 << 20);
 
-/// The turns of such a file.
+/// Reads the turns of an exported file.
 pub fn read(path: &Path, now: Timestamp) -> Result<Vec<Turn>, String> {
     let text = coven_files::read(path, IMPORT, Links::Follow).map_err(|error| match error {
-        ReadError::Io { path, source } => format!("{} cannot be read: {source}", path.display()),
+        ReadError::Io { path, source } => format!("cannot read {}: {source}", path.display()),
         error => error.to_string(),
     })?;
     let exported: Exported = serde_json::from_slice(&text)
-        .map_err(|error| format!("{} is not what /export writes: {error}", path.display()))?;
+        .map_err(|error| format!("{} is not a file from /export: {error}", path.display()))?;
     let turn = |it: ExportedTurn| {
         let mut turn = Turn::new(it.role, it.content, it.timestamp.unwrap_or(now));
         turn.tokens = it.tokens.or(turn.tokens);

@@ -1,4 +1,4 @@
-//! One turn on the screen: a spinner until the first word, the answer as it comes, Ctrl-C to cut it off.
+//! Shows one turn: a spinner until the first output, then the answer while it arrives. Ctrl-C interrupts it.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -16,7 +16,7 @@ use crate::output;
 const SPINNER: [&str; 8] = ["⣾", "⣽", "⣻", "⢿", "⡿", "⣟", "⣯", "⣷"];
 const FRAME: Duration = Duration::from_millis(120);
 
-/// How a turn ended, and whether a signal wants us to end too.
+/// How a turn ended, and whether a signal asked the program to exit.
 pub struct Ran {
     pub done: Result<TurnDone, TurnError>,
     pub must_exit: bool,
@@ -25,19 +25,19 @@ pub struct Ran {
 pub fn run(spec: &TurnSpec<'_>, signals: &mut Signals) -> Result<Ran, Failure> {
     let cancel = Cancel::new().map_err(Failure::Runtime)?;
     let (running, ended) = UnixStream::pair().map_err(Failure::Runtime)?;
-    let (has_words, must_exit) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (has_output, must_exit) = (AtomicBool::new(false), AtomicBool::new(false));
     let mut painter = Painter::new();
     let mut broken = None;
     let done = std::thread::scope(|scope| {
-        scope.spawn(|| watch(signals, &ended, &cancel, &has_words, &must_exit));
+        scope.spawn(|| watch(signals, &ended, &cancel, &has_output, &must_exit));
         let done = run_turn(
             spec,
             |text| {
-                if !has_words.swap(true, Ordering::SeqCst) {
+                if !has_output.swap(true, Ordering::SeqCst) {
                     wipe();
                 }
                 if let Err(failure) = painter.piece(text) {
-                    // Nobody reads any more.
+                    // The output is closed.
                     broken.get_or_insert(failure);
                     cancel.cancel();
                 }
@@ -47,24 +47,24 @@ pub fn run(spec: &TurnSpec<'_>, signals: &mut Signals) -> Result<Ran, Failure> {
         drop(running);
         done
     });
-    if !has_words.load(Ordering::SeqCst) {
+    if !has_output.load(Ordering::SeqCst) {
         wipe();
     }
     if let Some(failure) = broken {
         return Err(failure);
     }
-    if has_words.load(Ordering::SeqCst) {
+    if has_output.load(Ordering::SeqCst) {
         painter.finish()?;
     }
     Ok(Ran { done, must_exit: must_exit.load(Ordering::SeqCst) })
 }
 
-/// Turns the spinner and listens for signals until the turn has ended.
-fn watch(signals: &mut Signals, ended: &UnixStream, cancel: &Cancel, has_words: &AtomicBool, must_exit: &AtomicBool) {
-    let turns_spinner = output::is_terminal();
+/// Shows the spinner and handles signals until the turn has ended.
+fn watch(signals: &mut Signals, ended: &UnixStream, cancel: &Cancel, has_output: &AtomicBool, must_exit: &AtomicBool) {
+    let has_spinner = output::is_terminal();
     let mut frame = 0;
     loop {
-        let spins = turns_spinner && !has_words.load(Ordering::SeqCst);
+        let spins = has_spinner && !has_output.load(Ordering::SeqCst);
         if spins {
             let mut out = std::io::stdout().lock();
             let _ = write!(out, "\r{} thinking …", SPINNER[frame % SPINNER.len()]).and_then(|()| out.flush());
@@ -78,7 +78,7 @@ fn watch(signals: &mut Signals, ended: &UnixStream, cancel: &Cancel, has_words: 
             return;
         }
         if let Some(signal) = signals.take_ending() {
-            // Ctrl-C ends the turn; anything else ends us as well.
+            // Ctrl-C ends only the turn; other signals also end the program.
             must_exit.store(signal != signal_hook::consts::SIGINT, Ordering::SeqCst);
             cancel.cancel();
         }

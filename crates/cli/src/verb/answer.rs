@@ -1,4 +1,4 @@
-//! `coven answer`: answers questions, on a screen or with one command.
+//! `coven answer`: answers question sets, on a screen or with one command.
 
 use std::process::ExitCode;
 
@@ -14,25 +14,25 @@ use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::{answer, inbox_alerts, output};
 
-/// Answers the questions of agents: on a screen, or one set with one command
+/// Answers question sets of agents, on a screen or with one command
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  coven answer                                   all that wait, the oldest first; ? shows the keys
+  coven answer                                   all pending sets, oldest first; ? lists the keys
   coven answer 1a2b --option SQLite
   coven answer 1a2b --option Auth --option Logs --text \"and search\"    a multiple choice
   coven answer 1a2b --question 1 --option A --question 2 --text \"as it is\"
   coven answer 1a2b --answers '{\"0\":{\"selectedOption\":\"A\"},\"1\":{\"selectedOptions\":[]}}'
   coven answer 1a2b --reject --reason \"too vague\"
 
-Needs no daemon and no home. Without a terminal it lists what waits. On the screen, what was chosen and typed is kept until it is sent.
-Exits with 0 if the answers were given, 2 if they are wrong, 3 if there is no such set, 4 if it is finished already.")]
+Needs no daemon and no home. Without a terminal it lists the pending sets. The screen saves drafts until they are sent.
+Exits with 0 on success, 2 if an answer is invalid, 3 if the set does not exist, 4 if it is already finished.")]
 pub struct Args {
-    /// The set: its id, or any beginning of it that no other set has [default: the screen with all that wait]
+    /// Question set id or unique prefix [default: open the screen with all pending sets]
     #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     id: Option<String>,
     #[command(flatten)]
     reply: ReplyArgs,
-    /// Print the record
+    /// Print JSON
     #[arg(long, requires = "id")]
     json: bool,
 }
@@ -40,12 +40,12 @@ pub struct Args {
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let folder = QuestionFolder::locate();
     let Some(prefix) = &args.id else {
-        return if args.reply.is_empty() { screen(folder, rings(place)) } else { Err(no_id()) };
+        return if args.reply.is_empty() { screen(folder, is_bell_enabled(place)) } else { Err(no_id()) };
     };
     if args.reply.is_empty() {
         return Err(Failure::usage(
-            "there is no answer",
-            "Give --option, --text, --answers or --reject; `coven answer` without an id opens the screen",
+            "no answer was given",
+            "Use --option, --text, --answers or --reject; run `coven answer` without an id for the screen",
         ));
     }
     folder.abandon_orphans(clock::now());
@@ -67,8 +67,8 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The home's config says so, where there is a home: answering needs none.
-fn rings(place: &Place) -> bool {
+/// Returns whether the bell is enabled: by the home's config, or by default if there is no home.
+fn is_bell_enabled(place: &Place) -> bool {
     place.home().map_or(NotificationsConfig::default().bell, |home| inbox_alerts::is_bell_enabled(&home))
 }
 
@@ -79,12 +79,12 @@ fn screen(folder: QuestionFolder, rings: bool) -> Result<ExitCode, Failure> {
     }
     match answer::open(folder, rings)? {
         0 => {}
-        1 => output::note(format_args!("[a question set waits; what you chose is kept — coven answer]")),
-        count => output::note(format_args!("[{count} question sets wait; what you chose is kept — coven answer]")),
+        1 => output::note(format_args!("[1 question set is pending; drafts are saved — coven answer]")),
+        count => output::note(format_args!("[{count} question sets are pending; drafts are saved — coven answer]")),
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn no_id() -> Failure {
-    Failure::usage("no set is named", "Give its id: `coven questions list` has them")
+    Failure::usage("no question set id was given", "List them with `coven questions list`")
 }

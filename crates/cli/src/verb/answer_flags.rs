@@ -1,4 +1,4 @@
-//! The answers of a command line: each `--option` and `--text` belongs to the `--question` before it.
+//! Answers from flags: each `--option` and `--text` applies to the `--question` before it.
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use coven_domain::question::{Answer, Choice, Question};
@@ -7,7 +7,7 @@ use crate::failure::Failure;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
-    /// What follows is about this question, counted from 1.
+    /// Number of the question that the next flags answer, from 1.
     Question(usize),
     Option(String),
     Text(String),
@@ -23,18 +23,15 @@ impl Args for Pieces {
             .long("option")
             .value_name("LABEL")
             .action(clap::ArgAction::Append)
-            .help("Choose this option; give several for a multiple choice");
-        let text = Arg::new("text")
-            .long("text")
-            .value_name("TEXT")
-            .action(clap::ArgAction::Append)
-            .help("Answer in your own words");
+            .help("Option to choose; repeat it for a multiple choice");
+        let text =
+            Arg::new("text").long("text").value_name("TEXT").action(clap::ArgAction::Append).help("Free-text answer");
         let question = Arg::new("question")
             .long("question")
             .value_name("N")
             .action(clap::ArgAction::Append)
             .value_parser(value_parser!(usize))
-            .help("Which question the flags after this one answer, counted from 1 [default: the only one]");
+            .help("Number of the question that the next flags answer, from 1 [default: the only one]");
         command.args([option, text, question])
     }
 
@@ -67,7 +64,7 @@ impl Pieces {
         self.0.is_empty()
     }
 
-    /// The answers to these questions. Their times are set when they are written.
+    /// Builds the answers to these questions, without timestamps: those are set on writing.
     pub fn answers(&self, questions: &[Question]) -> Result<Vec<Answer>, Failure> {
         let mut chosen: Vec<(Vec<String>, Option<String>)> = vec![Default::default(); questions.len()];
         let mut at = (questions.len() == 1).then_some(0);
@@ -75,14 +72,17 @@ impl Pieces {
             if let Piece::Question(number) = piece {
                 at = Some(number.checked_sub(1).filter(|place| *place < questions.len()).ok_or_else(|| {
                     let count = questions.len();
-                    Failure::usage(format!("there is no question {number}"), format!("The set has {count}"))
+                    Failure::usage(
+                        format!("there is no question {number}"),
+                        format!("The set has {count}; they are numbered from 1"),
+                    )
                 })?);
                 continue;
             }
             let Some(place) = at else {
                 return Err(Failure::usage(
                     format!("the set has {} questions", questions.len()),
-                    "Say which one an answer is for: --question 1 --option A --question 2 --option B",
+                    "Choose the question for each answer: --question 1 --option A --question 2 --option B",
                 ));
             };
             match piece {
@@ -93,7 +93,7 @@ impl Pieces {
                 }
                 Piece::Text(text) if chosen[place].1.is_some() || text.trim().is_empty() => {
                     return Err(Failure::usage(
-                        format!("question {} needs one text that says something", place + 1),
+                        format!("question {} needs exactly one non-empty --text", place + 1),
                         "Give --text once for each question",
                     ));
                 }
@@ -132,7 +132,7 @@ fn answer(
     Ok(answer)
 }
 
-/// The label that was meant: itself, or the only one that differs in case or by the mark of a recommendation.
+/// Finds an option by its exact label, or by the only label that matches without case and recommendation mark.
 fn find<'a>(options: &'a [Choice], given: &str) -> Option<&'a str> {
     if let Some(exact) = options.iter().find(|option| option.label == given) {
         return Some(&exact.label);
@@ -151,7 +151,10 @@ fn find<'a>(options: &'a [Choice], given: &str) -> Option<&'a str> {
 
 fn unknown(place: usize, questions: &[Question], given: &str) -> Failure {
     let labels: Vec<String> = questions[place].options.iter().map(|option| format!("{:?}", option.label)).collect();
-    Failure::usage(format!("question {} has no option {given:?}", place + 1), format!("It has {}", labels.join(", ")))
+    Failure::usage(
+        format!("question {} has no option {given:?}", place + 1),
+        format!("Choose from {}", labels.join(", ")),
+    )
 }
 
 #[cfg(test)]
@@ -170,12 +173,12 @@ mod tests {
         Pieces::from_arg_matches(&matches).expect("always")
     }
 
-    fn refusal(line: &[&str], questions: &[Question]) -> String {
-        pieces(line).answers(questions).expect_err("refused").sentence()
+    fn error(line: &[&str], questions: &[Question]) -> String {
+        pieces(line).answers(questions).expect_err("invalid").sentence()
     }
 
     #[test]
-    fn flags_belong_to_the_question_before_them() {
+    fn flags_apply_to_the_question_before_them() {
         let questions = [question(false), question(true)];
         let line =
             ["--question", "2", "--option", "B", "--text", "mine", "--option", "b", "--question", "1", "--option", "b"];
@@ -197,19 +200,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_refused_with_the_reason() {
+    fn invalid_answers_are_rejected_with_the_reason() {
         let single = [question(false)];
         assert_eq!(
-            refusal(&["--option", "ZZZ"], &single),
-            "question 1 has no option \"ZZZ\". It has \"SQLite (Recommended)\", \"B\", \"b\"."
+            error(&["--option", "ZZZ"], &single),
+            "question 1 has no option \"ZZZ\". Choose from \"SQLite (Recommended)\", \"B\", \"b\"."
         );
-        assert!(refusal(&["--option", "B", "--option", "b"], &single).contains("is a single choice"));
-        assert!(refusal(&["--option", "B", "--text", "x"], &single).contains("is a single choice"));
-        assert!(refusal(&["--text", " "], &single).contains("says something"));
-        assert!(refusal(&["--question", "2", "--option", "B"], &single).contains("no question 2"));
-        assert!(refusal(&["--question", "0", "--option", "B"], &single).contains("no question 0"));
+        assert!(error(&["--option", "B", "--option", "b"], &single).contains("is a single choice"));
+        assert!(error(&["--option", "B", "--text", "x"], &single).contains("is a single choice"));
+        assert!(error(&["--text", " "], &single).contains("one non-empty --text"));
+        assert!(error(&["--question", "2", "--option", "B"], &single).contains("no question 2"));
+        assert!(error(&["--question", "0", "--option", "B"], &single).contains("no question 0"));
         let both = [question(false), question(true)];
-        assert!(refusal(&["--option", "B"], &both).contains("the set has 2 questions"));
-        assert!(refusal(&["--question", "1", "--option", "B"], &both).contains("question 2 has no answer"));
+        assert!(error(&["--option", "B"], &both).contains("the set has 2 questions"));
+        assert!(error(&["--question", "1", "--option", "B"], &both).contains("question 2 has no answer"));
     }
 }

@@ -1,4 +1,4 @@
-//! What a command line says to a question set: options and texts, JSON, or that nobody will answer.
+//! A reply to a question set from the command line: flags, JSON or a rejection.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +13,18 @@ use crate::piped;
 pub struct ReplyArgs {
     #[command(flatten)]
     pieces: Pieces,
-    /// All answers as JSON, by the index of the question, from 0; `-` reads standard input
+    /// All answers as JSON, keyed by question index from 0; `-` reads standard input
     #[arg(long, value_name = "JSON", conflicts_with_all = ["option", "text", "question", "reject"])]
     answers: Option<String>,
     /// Decline to answer
     #[arg(long, group = "reasoned", conflicts_with_all = ["option", "text", "question"])]
     reject: bool,
-    /// Why it is rejected
+    /// Reason for the rejection
     #[arg(long, value_name = "TEXT", requires = "reasoned")]
     pub reason: Option<String>,
 }
 
-/// What becomes of a set.
+/// The reply to a question set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
     Answers(Vec<Answer>),
@@ -40,19 +40,19 @@ impl ReplyArgs {
         self.reject
     }
 
-    /// The reply to these questions. Whether the answers fit is for whoever takes them to say.
+    /// Builds the reply to these questions. Its receiver checks that the answers fit.
     pub fn reply(self, questions: &[Question]) -> Result<Reply, Failure> {
         if self.reject {
             return Ok(Reply::Rejection(self.reason));
         }
         Ok(Reply::Answers(match self.answers {
-            Some(text) => from_json(&given(text)?)?,
+            Some(text) => from_json(&read_argument(text)?)?,
             None => self.pieces.answers(questions)?,
         }))
     }
 }
 
-fn given(text: String) -> Result<String, Failure> {
+fn read_argument(text: String) -> Result<String, Failure> {
     if text != "-" {
         return Ok(text);
     }
@@ -72,7 +72,7 @@ fn from_json(text: &str) -> Result<Vec<Answer>, Failure> {
     let answers: BTreeMap<usize, Given> = serde_json::from_str(text).map_err(|error| {
         Failure::usage(
             format!("--answers: {error}"),
-            "It looks like this: {\"0\":{\"selectedOption\":\"A\"},\"1\":{\"selectedOptions\":[\"B\"],\"customText\":\"and more\"}}",
+            "Expected: {\"0\":{\"selectedOption\":\"A\"},\"1\":{\"selectedOptions\":[\"B\"],\"customText\":\"and more\"}}",
         )
     })?;
     let answer = |(question_index, Given { selected_option, selected_options, custom_text })| Answer {
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_come_by_the_index_of_their_question() {
+    fn answers_are_keyed_by_question_index() {
         let answers = from_json(r#"{"1":{"selectedOptions":[],"customText":"x"},"0":{"selectedOption":"A"}}"#);
         let first = Answer { selected_option: Some("A".into()), ..Answer::default() };
         let second = Answer {
@@ -103,10 +103,10 @@ mod tests {
     }
 
     #[test]
-    fn other_json_is_refused_with_an_example() {
+    fn invalid_json_is_rejected_with_an_example() {
         for text in ["", "[]", r#"{"a":{}}"#, r#"{"-1":{}}"#, r#"{"0":{"selectOption":"A"}}"#, r#"{"0":"A"}"#] {
             let failure = from_json(text).expect_err(text);
-            assert!(failure.exit_code() == 2 && failure.sentence().contains("It looks like this"), "{text}");
+            assert!(failure.exit_code() == 2 && failure.sentence().contains("Expected"), "{text}");
         }
     }
 }

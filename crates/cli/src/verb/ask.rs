@@ -1,4 +1,4 @@
-//! `coven ask`: asks a human, waits for the answers and prints them.
+//! `coven ask`: asks a human one to five questions, waits and prints the answers.
 
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
@@ -20,10 +20,10 @@ use crate::command_line::Place;
 use crate::failure::{self, Failure};
 use crate::{format, output, piped};
 
-/// The human declined to answer.
+/// Exit code if the human declined to answer.
 pub const REJECTED: u8 = 10;
 pub const TIMED_OUT: u8 = 11;
-/// The set was given up or taken away.
+/// Exit code if the set was abandoned or dismissed.
 pub const ABANDONED: u8 = 12;
 
 /// Asks a human one to five questions, waits and prints the answers
@@ -34,33 +34,33 @@ pub const ABANDONED: u8 = 12;
   coven ask --json < questions.json | jq '.answers[0].selectedOption'
   id=$(coven ask --no-wait - < questions.json); coven questions answers \"$id\"
 
-A prompt may have markdown; a label with (recommended) in it is marked. `coven answer` is where they are answered.
-Ctrl-C, SIGTERM, SIGHUP and a reader that has gone make the set abandoned. COVEN_SESSION_ID links it to a session.
-Exits with 0 if it was answered, 10 rejected, 11 timed out, 12 abandoned or dismissed, 1 if something failed,
-2 if the questions are wrong, 4 if too many sets wait already.")]
+A prompt may contain Markdown; a label with (recommended) is highlighted. Answer with `coven answer`.
+Ctrl-C, SIGTERM, SIGHUP and a closed output pipe abandon the set. COVEN_SESSION_ID links it to a session.
+Exits with 0 if answered, 10 if rejected, 11 if timed out, 12 if abandoned or dismissed, 1 on failure,
+2 if the questions are invalid, 4 if too many sets are pending.")]
 pub struct Args {
-    /// The questions as JSON; `-`, or nothing and a pipe, reads standard input
+    /// Questions as JSON; `-`, or no argument and a pipe, reads standard input
     #[arg(value_name = "JSON", conflicts_with = "prompt")]
     questions: Option<String>,
-    /// What to ask, as one question
+    /// Ask this single question
     #[arg(long)]
     prompt: Option<String>,
-    /// Something to choose from, with a description behind `=` if you like; give two to five
+    /// Option to choose from, optionally with a description; give two to five
     #[arg(long = "option", value_name = "LABEL[=DESCRIPTION]", requires = "prompt")]
     options: Vec<String>,
-    /// Several options may be chosen
+    /// Allow several options to be chosen
     #[arg(long, requires = "prompt")]
     multi: bool,
-    /// A word or two for the question
+    /// Short title of the question
     #[arg(long, requires = "prompt")]
     title: Option<String>,
-    /// Print the id and return at once
+    /// Print the id and return without waiting
     #[arg(long)]
     no_wait: bool,
-    /// Give up after so many milliseconds; 0: never [default: questions.sessionTimeout of the config]
+    /// Timeout in milliseconds; 0 waits forever [default: questions.sessionTimeout in the config]
     #[arg(long, value_name = "MS", conflicts_with = "no_wait")]
     timeout: Option<u64>,
-    /// Print id, status and answers
+    /// Print id, status and answers as JSON
     #[arg(long)]
     json: bool,
 }
@@ -88,13 +88,13 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             }
             return Ok(ExitCode::SUCCESS);
         }
-        // Before the set exists, so that no signal leaves it behind.
+        // Before the set is created, so that a signal cannot leave a pending set behind.
         let signals = Signals::listen().map_err(Failure::Runtime)?;
         let (running, ended) = UnixStream::pair().map_err(Failure::Runtime)?;
         let id = folder.create(&new, &limits, clock::now())?;
         scope.spawn(|| clean_up(&folder, retention));
         let asked = &folder;
-        scope.spawn(move || abandon_when_left(asked, id, signals, &ended));
+        scope.spawn(move || abandon_on_exit(asked, id, signals, &ended));
         let timeout = match args.timeout.unwrap_or(settings.session_timeout) {
             0 => None,
             millis => Some(Duration::from_millis(millis)),
@@ -113,8 +113,8 @@ fn input(args: &Args) -> Result<Input, Failure> {
         (None, Some(text)) if text != "-" => text.clone(),
         (None, None) if io::stdin().is_terminal() => {
             return Err(Failure::usage(
-                "there is nothing to ask",
-                "Give --prompt and two options, or JSON as an argument or on standard input",
+                "no question was given",
+                "Use --prompt with at least two --option, or pass JSON as an argument or on standard input",
             ));
         }
         (None, _) => piped::text()?,
@@ -122,21 +122,18 @@ fn input(args: &Args) -> Result<Input, Failure> {
     ask_input::from_json(&text)
 }
 
-/// Sets that ended long ago go. What cannot be removed is told and stops nothing.
+/// Removes expired sets. Prints failures and continues.
 fn clean_up(folder: &QuestionFolder, retention: Duration) {
     for (id, why) in folder.clean_up(retention, clock::now()).failed {
-        failure::print_error(&format!(
-            "an expired question set could not be removed: {}: {id}",
-            format::sanitize_line(&why)
-        ));
+        failure::print_error(&format!("cannot remove expired question set {id}: {}", format::sanitize_line(&why)));
     }
 }
 
-/// Ends the set when a signal asks us to end or nobody reads our output any more; the wait sees it and returns.
-fn abandon_when_left(folder: &QuestionFolder, id: QuestionSetId, mut signals: Signals, ended: &UnixStream) {
+/// Abandons the set on a termination signal or when the output pipe is closed. The waiting thread then returns.
+fn abandon_on_exit(folder: &QuestionFolder, id: QuestionSetId, mut signals: Signals, ended: &UnixStream) {
     let out = io::stdout();
     loop {
-        // A reader that goes away is told without being asked for.
+        // poll reports a closed pipe even without requested events.
         let reader = PollFd::from_borrowed_fd(out.as_fd(), PollFlags::empty());
         let mut fds = [PollFd::new(&signals, PollFlags::IN), PollFd::new(ended, PollFlags::IN), reader];
         match poll(&mut fds, None) {
@@ -151,12 +148,12 @@ fn abandon_when_left(folder: &QuestionFolder, id: QuestionSetId, mut signals: Si
         if signals.ending().is_some() || is_unread {
             break;
         }
-        // A change of the terminal's size is a signal too.
+        // SIGWINCH and SIGCONT wake this loop too.
         signals.drain();
     }
     if let Err(error) = folder.settle(&id, QuestionSetState::Abandoned, clock::now()) {
         failure::print_error(&Failure::from(error).sentence());
-        // The wait would never end.
+        // The waiting thread would never return.
         std::process::exit(1);
     }
 }
@@ -183,17 +180,17 @@ fn report(id: &QuestionSetId, questions: &[Question], waited: Waited, as_json: b
     match waited {
         Waited::Answered(answers) => print(&format_answers(questions, &answers))?,
         Waited::Rejected(reason) => print(format_rejection(reason.as_deref()).trim_end())?,
-        Waited::TimedOut => failure::print_error(&format!("nobody answered in time: {id}")),
-        Waited::Abandoned(None) => failure::print_error(&format!("the question set was abandoned: {id}")),
+        Waited::TimedOut => failure::print_error(&format!("question set {id} timed out without an answer")),
+        Waited::Abandoned(None) => failure::print_error(&format!("question set {id} was abandoned")),
         Waited::Abandoned(Some(reason)) => {
-            failure::print_error(&format!("the question set was abandoned: {}: {id}", format::readable(&reason)));
+            failure::print_error(&format!("question set {id} was abandoned: {}", format::readable(&reason)));
         }
-        Waited::Gone => failure::print_error(&format!("the question set was dismissed: {id}")),
+        Waited::Gone => failure::print_error(&format!("question set {id} was dismissed")),
     }
     Ok(ExitCode::from(code))
 }
 
-/// Text of people and agents: as it is for a program, readable on a terminal.
+/// Prints text of people and agents; on a terminal without control characters.
 fn print(text: &str) -> Result<(), Failure> {
     match output::is_terminal() {
         true => output::line(format_args!("{text}")),

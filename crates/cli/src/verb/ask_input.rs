@@ -1,11 +1,11 @@
-//! What `coven ask` is given: JSON as an argument or on standard input, or one question in flags.
+//! Input of `coven ask`: JSON from an argument or standard input, or one question from flags.
 
 use coven_domain::question::{Choice, Question};
 use serde_json::Value;
 
 use crate::failure::Failure;
 
-/// The title of a question that was given none.
+/// Title of a question without --title.
 const TITLE: &str = "Question";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,29 +14,29 @@ pub struct Input {
     pub working_directory: Option<String>,
 }
 
-/// `{"questions":[…],"workingDirectory"?}`, or only the list.
+/// Parses `{"questions":[…],"workingDirectory"?}`, or only the list.
 pub fn from_json(text: &str) -> Result<Input, Failure> {
     let wrong = |what: String| {
         let example =
             r#"{"questions":[{"title":"Database","prompt":"Which?","options":[{"label":"A"},{"label":"B"}]}]}"#;
-        Failure::usage(what, format!("It looks like this: {example}"))
+        Failure::usage(what, format!("Expected: {example}"))
     };
     let given: Value =
-        serde_json::from_str(text).map_err(|error| wrong(format!("the questions are no JSON: {error}")))?;
+        serde_json::from_str(text).map_err(|error| wrong(format!("the questions are not valid JSON: {error}")))?;
     let (list, working_directory) = match given {
         Value::Array(list) => (list, None),
         Value::Object(mut fields) => {
             let working_directory = match fields.remove("workingDirectory") {
                 None | Some(Value::Null) => None,
                 Some(Value::String(folder)) => Some(folder),
-                Some(_) => return Err(wrong("workingDirectory is no text".to_owned())),
+                Some(_) => return Err(wrong("workingDirectory is not a string".to_owned())),
             };
             match fields.remove("questions") {
                 Some(Value::Array(list)) => (list, working_directory),
-                _ => return Err(wrong("there is no list of questions".to_owned())),
+                _ => return Err(wrong("the list of questions is missing".to_owned())),
             }
         }
-        _ => return Err(wrong("there is no list of questions".to_owned())),
+        _ => return Err(wrong("the list of questions is missing".to_owned())),
     };
     let questions = list.into_iter().enumerate().map(|(place, question)| {
         serde_json::from_value(question).map_err(|error| wrong(format!("questions[{place}]: {error}")))
@@ -44,7 +44,7 @@ pub fn from_json(text: &str) -> Result<Input, Failure> {
     Ok(Input { questions: questions.collect::<Result<_, _>>()?, working_directory })
 }
 
-/// One question; an option may have a description behind `=`.
+/// Builds one question from flags. An option may be `LABEL=DESCRIPTION`.
 pub fn from_flags(prompt: String, title: Option<String>, options: &[String], multi_select: bool) -> Input {
     let option = |given: &String| match given.split_once('=') {
         Some((label, description)) => {
@@ -72,12 +72,12 @@ mod tests {
     }
 
     #[test]
-    fn other_json_is_refused_with_its_place() {
-        let refused = |text: &str| from_json(text).expect_err("refused").sentence();
-        assert!(refused("{").starts_with("the questions are no JSON: "));
-        assert!(refused("{}").starts_with("there is no list of questions"));
-        assert!(refused(r#"[{"title":"T","prompt":"P"}]"#).starts_with("questions[0]: missing field `options`"));
-        assert!(refused(r#"{"questions":[],"workingDirectory":1}"#).starts_with("workingDirectory is no text"));
+    fn invalid_json_is_rejected_with_its_position() {
+        let error = |text: &str| from_json(text).expect_err("invalid").sentence();
+        assert!(error("{").starts_with("the questions are not valid JSON: "));
+        assert!(error("{}").starts_with("the list of questions is missing"));
+        assert!(error(r#"[{"title":"T","prompt":"P"}]"#).starts_with("questions[0]: missing field `options`"));
+        assert!(error(r#"{"questions":[],"workingDirectory":1}"#).starts_with("workingDirectory is not a string"));
     }
 
     #[test]

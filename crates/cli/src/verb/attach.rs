@@ -13,19 +13,19 @@ use crate::output;
 /// Opens a terminal on a session; shows the log of one that has ended
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  coven attach                        the newest that runs; if none does, the newest that ended
-  coven attach 1a2b                   Ctrl-\\ leaves it running (config: sessions.detachKeys)
-  coven attach 1a2b --read-only       watches; Ctrl-C leaves too
+  coven attach                        the newest running session, else the newest ended one
+  coven attach 1a2b                   Ctrl-\\ detaches (config: sessions.detachKeys)
+  coven attach 1a2b --read-only       only watches; Ctrl-C detaches too
   coven attach 5c6d                   a session of `run --acp` opens as a conversation
-  coven attach 1a2b > output          everything it wrote and writes, byte for byte, until it ends
-  echo make | coven attach 1a2b       types what comes through the pipe")]
+  coven attach 1a2b > output          all its output, byte for byte, until it ends
+  echo make | coven attach 1a2b       types the piped input")]
 pub struct Args {
     #[command(flatten)]
     session: NewestArg,
-    /// Watch only: keys and the size of this terminal stay here
+    /// Watch only: send neither keys nor the terminal size
     #[arg(long)]
     read_only: bool,
-    /// Begin with what comes next, not with what is there
+    /// Show only new output, not the current screen or log
     #[arg(long)]
     no_replay: bool,
 }
@@ -41,18 +41,18 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     Ok(exit_code(outcome))
 }
 
-/// The newest session that runs; without one, the newest that ended.
+/// Returns the newest running session, or else the newest ended one.
 fn newest_session(home: &Home) -> Result<String, Failure> {
     if let Some(running) = newest(home, with_status("running"))? {
         return Ok(running.id.to_string());
     }
     let ended = newest(home, with_status("completed,failed,killed,orphaned"))?
         .ok_or_else(|| Failure::not_found("there is no session yet", "Start one with `coven run`"))?;
-    output::note(format_args!("{}", named("no session is running; the newest ended", &ended)));
+    output::note(format_args!("{}", named("no session is running; showing the newest ended one", &ended)));
     Ok(ended.id.to_string())
 }
 
-/// An attached viewer has done its work however the session ended.
+/// Returns the exit code of `attach`, which succeeds regardless of how the session ended.
 pub fn exit_code(outcome: AttachOutcome) -> ExitCode {
     match outcome {
         AttachOutcome::Detached | AttachOutcome::Exited(_) | AttachOutcome::Shown => ExitCode::SUCCESS,
@@ -60,7 +60,7 @@ pub fn exit_code(outcome: AttachOutcome) -> ExitCode {
     }
 }
 
-/// What a shell tells of a command that a signal ended.
+/// Returns the exit code that a shell reports for a command killed by a signal.
 pub fn signal_code(signal: i32) -> ExitCode {
     ExitCode::from(u8::try_from(128 + signal).unwrap_or(1))
 }

@@ -15,23 +15,23 @@ use crate::failure::Failure;
 /// Opens a conversation with an agent that was started with `run --acp`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  coven chat                          the newest that runs
-  coven chat 1a2b                     /help shows the keys; Ctrl-D leaves it running
-  coven chat 1a2b --all --verbose     everything that was said and done
+  coven chat                          the newest running session
+  coven chat 1a2b                     /help lists the keys; Ctrl-D detaches
+  coven chat 1a2b --all --verbose     the whole history with tool output
   coven chat 1a2b > conversation.txt  as plain text
   coven chat 1a2b < /dev/null         follows it until the agent is idle
 
-Ctrl-C cancels the turn, never the session. Several may chat with one session at the same time.")]
+Ctrl-C cancels the turn, never the session. Several terminals can chat with one session.")]
 pub struct Args {
     #[command(flatten)]
     session: NewestArg,
-    /// Begin with the first message, not with the recent ones
+    /// Show the whole history, not only recent messages
     #[arg(long)]
     all: bool,
-    /// Show what tools are given and give (/tools changes it)
+    /// Show the input and output of tools (toggle with /tools)
     #[arg(long, short)]
     verbose: bool,
-    /// Watch only: nothing is sent
+    /// Watch only: send nothing
     #[arg(long)]
     read_only: bool,
 }

@@ -61,7 +61,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     target.finish()?;
     if let Some(id) = session {
         // What is left of a damaged log is worth having; the exit code says that it is not everything.
-        block_on(async { log_check::must_be_whole(&mut DaemonClient::open(&home).await?, &id).await })?;
+        block_on(async { log_check::ensure_complete(&mut DaemonClient::open(&home).await?, &id).await })?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! `coven inbox`: what waits for a person, and the answers.
+//! `coven inbox`: lists, shows and answers inbox items.
 
 use std::process::ExitCode;
 
@@ -20,74 +20,74 @@ use crate::failure::Failure;
 use crate::listing::{self, Paging};
 use crate::{format, inbox_alerts, operation, output};
 
-/// Lists what waits for a person, shows it, and answers it
+/// Lists, shows and answers inbox items: everything that needs a human
 #[derive(Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "Examples:
   coven inbox
-  coven inbox --follow                what comes and goes, until Ctrl-C
-  coven inbox show 1a2b               everything that is known about it
-  coven inbox answer 1a2b allow       a permission: the first option that means it; deny likewise
-  coven inbox answer 1a2b allow_always    one of its options
+  coven inbox --follow                prints changes until Ctrl-C
+  coven inbox show 1a2b               one item in full
+  coven inbox answer 1a2b allow       a permission: its first allow option; deny likewise
+  coven inbox answer 1a2b allow_always    a permission: one of its options by id
   coven inbox answer 7f3c --option SQLite    a question set, as with `coven answer`
   coven inbox answer 7f3c --reject --reason \"too vague\"
-  coven inbox answer 5b1f yes         a terminal that waits: the line is typed in
-  coven inbox answer 9d0e approve     a task's work: merge it
-  coven inbox answer 9d0e reject --reason \"no tests\"    or say what is wrong with it
-  coven inbox answer 9d0e retry       a blocked task: go on where it stopped; or unblock, close
+  coven inbox answer 5b1f yes         a terminal prompt: types this line
+  coven inbox answer 9d0e approve     a finished task: merges its work
+  coven inbox answer 9d0e reject --reason \"no tests\"    or sends it back
+  coven inbox answer 9d0e retry       a blocked task: retries its step; or unblock, close
   coven inbox --json --all | jq '.items[].title'
 
-The first answer counts; a second one exits with 4."
+Only the first answer counts; a later one exits with 4."
 )]
 pub struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
-    /// What was answered, rejected or cancelled too
+    /// Include items that were answered, rejected or cancelled
     #[arg(long)]
     all: bool,
-    /// Of this session only
+    /// Show only items of this session
     #[arg(long, value_name = "ID")]
     session: Option<String>,
-    /// Stay and print what comes and goes
+    /// Keep running and print new and closed items
     #[arg(long, short, conflicts_with_all = ["all", "limit", "cursor"])]
     follow: bool,
     #[command(flatten)]
     paging: Paging,
-    /// Print the records; with --follow one JSON object per line
+    /// Print JSON; with --follow one object per line
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Shows one thing that waits, with what it may be answered with
+    /// Shows an inbox item and how to answer it
     #[command(after_help = "Examples:
   coven inbox show 1a2b")]
     Show {
-        /// Id of the item, or a unique prefix
+        /// Item id or unique prefix
         #[arg(value_parser = NonEmptyStringValueParser::new())]
         id: String,
-        /// Print the record
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Answers a request for permission, a question set, or for a task that waits
+    /// Answers a permission request, question set, terminal prompt or task
     #[command(after_help = "Examples:
   coven inbox answer 1a2b allow
   coven inbox answer 7f3c --option SQLite
   coven inbox answer 9d0e reject --reason \"no tests\"")]
     Answer {
-        /// Id of the item, or a unique prefix
+        /// Item id or unique prefix
         #[arg(value_parser = NonEmptyStringValueParser::new())]
         id: String,
-        /// A permission: allow, deny or an option; a review: approve or reject; a blocked task: retry, unblock or
-        /// close; a terminal: the line to type in
+        /// Permission: allow, deny or an option id; review: approve or reject; blocked task: retry, unblock or
+        /// close; terminal prompt: the line to type
         #[arg(value_name = "ANSWER", group = "reasoned", conflicts_with_all = ["option", "text", "question", "answers", "reject"])]
         answer: Option<String>,
         #[command(flatten)]
         reply: ReplyArgs,
-        /// Print the record
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
@@ -99,7 +99,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         let mut link = DaemonClient::open(&home).await?;
         match args.verb {
             None if args.follow => {
-                let session = whole_id(&mut link, args.session).await?;
+                let session = full_id(&mut link, args.session).await?;
                 let rings = output::is_terminal() && inbox_alerts::is_bell_enabled(&home);
                 inbox_follow::follow(&home, link, session, args.json, rings).await?;
             }
@@ -112,7 +112,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             Some(Verb::Answer { id, answer, reply, json }) => {
                 let item = send(&mut link, &id, answer, reply).await?;
                 if item.kind == InboxKind::Merge && item.answer.as_deref() == Some("approve") {
-                    merged(&home, &mut link, &item).await?;
+                    wait_for_merge(&home, &mut link, &item).await?;
                 }
                 match json {
                     true => output::json(&serde_json::to_vec(&item).expect("plain data"))?,
@@ -124,7 +124,8 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     })
 }
 
-async fn whole_id(link: &mut DaemonClient, session: Option<String>) -> Result<Option<String>, Failure> {
+/// Resolves a session id prefix to the full id.
+async fn full_id(link: &mut DaemonClient, session: Option<String>) -> Result<Option<String>, Failure> {
     match session {
         Some(id) => Ok(Some(link.session(&id).await?.id.to_string())),
         None => Ok(None),
@@ -138,7 +139,7 @@ async fn list(
     paging: Paging,
     as_json: bool,
 ) -> Result<(), Failure> {
-    let session = whole_id(link, session).await?;
+    let session = full_id(link, session).await?;
     let query = InboxQuery { all: all.then_some(true), session, ..InboxQuery::default() };
     let request = ListInbox::request().query(&query);
     if as_json {
@@ -146,12 +147,12 @@ async fn list(
     }
     let items = listing::items(link, request, paging).await?;
     if items.is_empty() {
-        output::note(format_args!("nothing waits for you"));
+        output::note(format_args!("the inbox is empty"));
         return Ok(());
     }
     let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
     output::text(&table(&items, all, clock::now()).text(width))?;
-    // The table cuts long cells; the paths in a reason are needed whole.
+    // The table truncates long cells, but users need the full paths in a reason.
     for item in items.iter().filter(|item| item.status == InboxStatus::Pending) {
         if let Some(why) = reason(item) {
             output::line(format_args!("\n{}: {}", format::short_id(&item.id), format::sanitize_line(&why)))?;
@@ -160,7 +161,7 @@ async fn list(
     Ok(())
 }
 
-/// Sends what was said; whether it fits is for the daemon to tell.
+/// Sends the answer. The daemon checks that it fits the item.
 async fn send(
     link: &mut DaemonClient,
     id: &str,
@@ -178,7 +179,7 @@ async fn send(
             let item = link.call(GetInboxItem::of(id)).await?;
             let said = match question_set(&item) {
                 Some(set) => reply.reply(&set.questions)?,
-                // Something else takes a rejection at most, or says what it takes.
+                // Other items accept only a rejection; for the rest the daemon's error says what they accept.
                 None if reply.is_rejection() => reply.reply(&[])?,
                 None => Reply::Answers(Vec::new()),
             };
@@ -196,9 +197,9 @@ async fn send(
     Ok(link.call(AnswerInboxItem::of(id).body(&body)).await?)
 }
 
-/// Waits for the merge that an answer started; a merge that failed is the error that it has.
-async fn merged(home: &Home, link: &mut DaemonClient, item: &InboxItem) -> Result<(), Failure> {
-    // The id of an item about a task is that of the task.
+/// Waits for the merge that an answer started, and returns its error if it failed.
+async fn wait_for_merge(home: &Home, link: &mut DaemonClient, item: &InboxItem) -> Result<(), Failure> {
+    // An inbox item about a task has the id of the task.
     match operation::newest(link, OperationKind::TaskApprove, &item.id).await? {
         Some(started) => operation::result::<TaskRecord>(home, link, started).await.map(drop),
         None => Ok(()),

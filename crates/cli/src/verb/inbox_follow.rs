@@ -1,4 +1,4 @@
-//! `coven inbox --follow`: what comes into the inbox and goes out of it, live.
+//! `coven inbox --follow`: prints items as they appear in the inbox and are closed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::listing::{self, Paging};
 use crate::{format, inbox_alerts, output};
 
-/// Follows until the program is ended; `link` is a first connection.
+/// Follows the inbox until the program is stopped, starting with the open connection `link`.
 pub async fn follow(
     home: &Home,
     mut link: DaemonClient,
@@ -23,7 +23,7 @@ pub async fn follow(
     as_json: bool,
     rings: bool,
 ) -> Result<(), Failure> {
-    let mut board = Board { session, as_json, rings: false, shown: BTreeMap::new() };
+    let mut shown = ShownItems { session, as_json, rings: false, shown: BTreeMap::new() };
     let mut follower = EventFollower::new(Address::from(home.socket()?), None);
     loop {
         // The subscription starts before the list is read, so no change falls in between.
@@ -33,23 +33,23 @@ pub async fn follow(
             Followed::Disconnected(error) if error.is_transient() => continue,
             Followed::Disconnected(error) => return Err(error.into()),
         };
-        match board.update(&mut link, changed).await {
-            // The follower notices that the daemon is away, and the list is read again when it is back.
+        match shown.update(&mut link, changed).await {
+            // The follower reconnects when the daemon is back; then the whole list is read again.
             Err(Failure::Client(error)) if error.is_transient() => follower.resubscribe(),
             updated => updated?,
         }
-        // Items that were there at the start are not new.
-        board.rings = rings;
+        // No bell for items that were already there at the start.
+        shown.rings = rings;
     }
 }
 
-/// The things that changed; none if some are not known.
+/// Returns the ids of the changed items, or `None` if events are missing and all items must be read.
 fn changed(events: &[SseEvent]) -> Option<BTreeSet<String>> {
     let mut ids = BTreeSet::new();
     for event in events {
         match event.kind.as_str() {
             "gap" => return None,
-            // Claims are renewed all the time and make nobody wait.
+            // Lease renewals are frequent and never change the inbox.
             "task.renewed" => {}
             kind if ["permission.", "question_set.", "question.", "task."]
                 .iter()
@@ -63,42 +63,42 @@ fn changed(events: &[SseEvent]) -> Option<BTreeSet<String>> {
     Some(ids)
 }
 
-/// What has been printed as waiting.
-struct Board {
+/// The items that were printed as pending.
+struct ShownItems {
     session: Option<String>,
     as_json: bool,
     rings: bool,
     shown: BTreeMap<String, InboxItem>,
 }
 
-impl Board {
-    /// Reads the items that changed, or all.
+impl ShownItems {
+    /// Reads the changed items, or all items if `changed` is `None`.
     async fn update(&mut self, client: &mut Client, changed: Option<BTreeSet<String>>) -> Result<(), Failure> {
-        let Some(ids) = changed else { return self.look_at_all(client).await };
+        let Some(ids) = changed else { return self.update_all(client).await };
         for id in ids {
             let item = inbox_alerts::item(client, &id).await?;
-            self.look_at(&id, item)?;
+            self.update_item(&id, item)?;
         }
         Ok(())
     }
 
-    async fn look_at_all(&mut self, client: &mut Client) -> Result<(), Failure> {
+    async fn update_all(&mut self, client: &mut Client) -> Result<(), Failure> {
         let query = InboxQuery { session: self.session.clone(), ..InboxQuery::default() };
         let items = listing::items(client, ListInbox::request().query(&query), Paging::default()).await?;
         let there: BTreeSet<String> = items.iter().map(|item| item.id.clone()).collect();
         let gone: Vec<String> = self.shown.keys().filter(|id| !there.contains(*id)).cloned().collect();
         for id in gone {
             let item = inbox_alerts::item(client, &id).await?;
-            self.look_at(&id, item)?;
+            self.update_item(&id, item)?;
         }
         for item in items {
-            self.look_at(&item.id.clone(), Some(item))?;
+            self.update_item(&item.id.clone(), Some(item))?;
         }
         Ok(())
     }
 
-    /// Prints what is new about it: that it waits, or that it does no more.
-    fn look_at(&mut self, id: &str, item: Option<InboxItem>) -> Result<(), Failure> {
+    /// Prints an item that became pending or is no longer pending.
+    fn update_item(&mut self, id: &str, item: Option<InboxItem>) -> Result<(), Failure> {
         let waiting = item.as_ref().filter(|item| item.status == InboxStatus::Pending);
         let is_wanted =
             |item: &&InboxItem| self.session.is_none() || item.session_id.map(|id| id.to_string()) == self.session;
@@ -112,7 +112,7 @@ impl Board {
             }
             (None, true) => {
                 let before = self.shown.remove(id).expect("it is shown");
-                // Its folder has gone, or its session with all it had.
+                // The item was deleted, with its folder or its session.
                 let dismissed = || InboxItem { status: InboxStatus::Dismissed, ..before };
                 self.print("went", &item.unwrap_or_else(dismissed))?;
             }

@@ -1,4 +1,4 @@
-//! The inbox in words: a table, the details of one item, and the question set that an item is about.
+//! Formats the inbox for people: a table, the details of one item, and its question set.
 
 use coven_api::inbox::{InboxDetail, InboxItem, InboxKind, InboxStatus};
 use coven_api::question::{AnswerRecord, QuestionRecord};
@@ -31,7 +31,7 @@ pub fn table(items: &[InboxItem], all: bool, now: Timestamp) -> Table {
     table
 }
 
-/// What it may be answered with.
+/// Lists the possible answers.
 fn options(item: &InboxItem) -> String {
     let names: Vec<String> = match question_set(item) {
         None => item.options.iter().map(|option| option.id.clone()).collect(),
@@ -41,7 +41,7 @@ fn options(item: &InboxItem) -> String {
     names.join(", ")
 }
 
-/// How it was answered, on one line.
+/// Formats the answer on one line.
 pub fn answer_of(item: &InboxItem) -> String {
     if let Some(set) = question_set(item) {
         return outcome(&set);
@@ -51,7 +51,7 @@ pub fn answer_of(item: &InboxItem) -> String {
     option.map_or_else(|| answer.to_owned(), |option| option.name.clone())
 }
 
-/// Everything about one item.
+/// Formats one item in full.
 pub fn details(item: &InboxItem, now: Timestamp) -> String {
     let age = format::format_duration(now.since(item.created_at));
     let set = question_set(item);
@@ -70,7 +70,7 @@ pub fn details(item: &InboxItem, now: Timestamp) -> String {
     lines.extend(item.answered_by.clone().map(|by| ("by", by)));
     for option in &item.options {
         lines.push(match item.kind {
-            // Their names say it all.
+            // The names of these options say enough without id and kind.
             InboxKind::Merge | InboxKind::Blocked => ("option", option.name.clone()),
             _ => ("option", format!("{}  {} ({})", option.id, option.name, option.kind.replace('_', " "))),
         });
@@ -82,7 +82,7 @@ pub fn details(item: &InboxItem, now: Timestamp) -> String {
     }
     let mut text: String =
         lines.iter().map(|(name, value)| format!("{name:<10}{}\n", format::sanitize_line(value))).collect();
-    // In full: the title, which is one short line, may lack the path or file that is needed.
+    // In full: the title is one short line and may lack the path that the user needs.
     if let Some(why) = reason(item) {
         text.push_str(&format!("\n{}\n", format::readable(&why)));
     }
@@ -114,11 +114,11 @@ pub fn details(item: &InboxItem, now: Timestamp) -> String {
     text
 }
 
-/// The command that answers an item, with the words it takes.
+/// Returns the command that answers an item, with its possible answers.
 pub fn how_to_answer(item: &InboxItem) -> String {
     let answer = match item.kind {
         InboxKind::QuestionSet => "--option LABEL | --text TEXT | --reject".to_owned(),
-        InboxKind::Terminal => "'a line to type in'".to_owned(),
+        InboxKind::Terminal => "'LINE TO TYPE'".to_owned(),
         InboxKind::Merge => "approve | reject --reason TEXT".to_owned(),
         InboxKind::Blocked => {
             let words: Vec<&str> = item.options.iter().map(|option| option.id.as_str()).collect();
@@ -129,13 +129,13 @@ pub fn how_to_answer(item: &InboxItem) -> String {
     format!("coven inbox answer {} {answer}", format::short_id(&item.id))
 }
 
-/// Why a task waits, whole: what a merge conflicts with, and the worktree to resolve that in.
+/// Returns the full reason why a task needs a human, e.g. the conflicting files and the worktree to resolve them in.
 pub fn reason(item: &InboxItem) -> Option<String> {
     let InboxDetail::Task { task, error } = &item.detail else { return None };
     error.clone().or_else(|| task.reason.clone()).filter(|why| !why.trim().is_empty())
 }
 
-/// The set behind an item; none if it is something else or broken.
+/// Returns the question set of an item, or `None` if the item has another kind or a broken set.
 pub fn question_set(item: &InboxItem) -> Option<QuestionSet> {
     let InboxDetail::QuestionSet { question_set: set } = &item.detail else { return None };
     let state = set.status.as_str().parse().ok()?;
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_comes_back_from_its_record() {
+    fn a_question_set_is_restored_from_its_record() {
         let answer =
             Answer { selected_options: Some(vec!["B".into()]), custom_text: Some("x".into()), ..Answer::default() };
         let given = Answers { answers: vec![answer], timestamp: NOW, last_read_at: None };
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_has_what_is_needed_to_answer() {
+    fn a_row_lists_the_possible_answers() {
         let text = table(&[item(), asked(set(QuestionSetState::Pending))], false, NOW).text(None);
         let expected = "ID        AGE  SESSION   HARNESS  ASKS          OPTIONS\n\
                         0c7e49a2  4s   1a2b3c4d  goose    touch x [2J  yes, no\n\
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_answered_says_how() {
+    fn an_answered_item_shows_its_answer() {
         let answered = InboxItem { status: InboxStatus::Answered, answer: Some("no".into()), ..item() };
         let answer = Answer { selected_option: Some("B".into()), ..Answer::default() };
         let given = Answers { answers: vec![answer], timestamp: NOW, last_read_at: None };
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_details_tell_what_the_agent_wants_to_do() {
+    fn details_show_what_the_agent_wants_to_do() {
         let text = details(&item(), NOW);
         for part in ["option    yes  Yes (allow once)", "shell: touch x", "coven inbox answer 0c7e49a2 allow|deny"] {
             assert!(text.contains(part), "{part} in {text}");
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn the_details_of_a_question_set_are_its_questions() {
+    fn details_of_a_question_set_list_its_questions() {
         let text = details(&asked(set(QuestionSetState::Pending)), NOW);
         for part in ["folder    /w", "1. Db (single choice)", "   - B", "coven inbox answer 173b747a --option LABEL"] {
             assert!(text.contains(part), "{part} in {text}");

@@ -75,7 +75,7 @@ use crate::daemon_client::quick_get;
 use crate::failure::Failure;
 use crate::{failure, format, output, own_session};
 
-/// The session a verb is about.
+/// The session argument of a verb.
 #[derive(Debug, clap::Args)]
 pub struct SessionArg {
     /// Session id, unique prefix of it, or title
@@ -83,7 +83,7 @@ pub struct SessionArg {
     pub id: String,
 }
 
-/// The sessions a verb is about.
+/// The session arguments of a verb.
 #[derive(Debug, clap::Args)]
 pub struct SessionsArg {
     /// Session ids, unique prefixes of them, or titles
@@ -91,7 +91,7 @@ pub struct SessionsArg {
     pub ids: Vec<String>,
 }
 
-/// Acts on one after the other. A refusal is printed with its id; the others are still tried.
+/// Runs `act` for each id in turn. Prints a failure with its id and continues with the next one.
 pub async fn each(ids: &[String], mut act: impl AsyncFnMut(&str) -> Result<(), Failure>) -> Result<ExitCode, Failure> {
     let mut end = ExitCode::SUCCESS;
     for id in ids {
@@ -106,7 +106,7 @@ pub async fn each(ids: &[String], mut act: impl AsyncFnMut(&str) -> Result<(), F
     Ok(end)
 }
 
-/// The session a verb is about, or the newest that fits if none is named.
+/// An optional session argument; the default is the newest matching session.
 #[derive(Debug, clap::Args)]
 pub struct NewestArg {
     /// Session id, unique prefix of it, or title [default: the newest]
@@ -125,12 +125,12 @@ impl NewestArg {
     }
 }
 
-/// A filter for sessions with one of these statuses, separated by commas.
+/// Returns a filter for a comma-separated list of statuses.
 fn with_status(statuses: &str) -> ListSessionsQuery {
     ListSessionsQuery { status: Some(statuses.to_owned()), ..ListSessionsQuery::default() }
 }
 
-/// The newest session of a filter. The session that this command runs in is left out.
+/// Returns the newest session that matches a filter, other than the session that this command runs in.
 fn newest(home: &Home, filter: ListSessionsQuery) -> Result<Option<SessionRecord>, Failure> {
     let filter = ListSessionsQuery { limit: Some(2), ..filter };
     let list = quick_get(home, ListSessions::request().query(&filter))?;
@@ -139,25 +139,25 @@ fn newest(home: &Home, filter: ListSessionsQuery) -> Result<Option<SessionRecord
     Ok(list.items.into_iter().find(|record| own.as_ref() != Some(&record.id.to_string())))
 }
 
-/// The environment of this shell, for the harness. What is not text cannot be sent and stays here.
+/// Returns this shell's environment for the harness. Variables that are not UTF-8 cannot be sent as JSON and are left out.
 pub fn environment() -> BTreeMap<String, String> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect()
 }
 
-/// A folder as the daemon, which works elsewhere, can find it; it checks what is there.
+/// Returns a folder as an absolute path: the daemon has another working folder. The daemon checks that it exists.
 fn folder(given: Option<PathBuf>) -> Result<String, Failure> {
     let given = given.unwrap_or_else(|| PathBuf::from("."));
     let whole = std::env::current_dir()
         .map(|here| if given.as_os_str() == "." { here } else { here.join(&given) })
         .map_err(|source| Failure::File { path: given.clone(), source })?;
     whole.into_os_string().into_string().map_err(|path| {
-        Failure::usage(format!("{} is not UTF-8", path.display()), "Rename the folder, or work in another one")
+        Failure::usage(format!("{} is not UTF-8", path.display()), "Rename the folder, or use another one")
     })
 }
 
-/// Prints what became of a session: the record as it came, or a line for people.
+/// Prints a changed session as the daemon's JSON or as one line.
 fn print_record(body: &Bytes, as_json: bool, what_happened: &str) -> Result<(), Failure> {
     if as_json {
         return print_json(body);
@@ -166,7 +166,7 @@ fn print_record(body: &Bytes, as_json: bool, what_happened: &str) -> Result<(), 
     output::line(format_args!("{}", named(what_happened, &record)))
 }
 
-/// What happened to a session, on one line with its title, status and id.
+/// Formats a change of a session on one line, with its title, status and id.
 fn named(what_happened: &str, record: &SessionRecord) -> String {
     format!("{what_happened}: {} ({}) {}", format::sanitize_line(&record.title), format::status(record), record.id)
 }

@@ -1,4 +1,4 @@
-//! `coven prompt`: asks an agent for something, from a script.
+//! `coven prompt`: sends a prompt to an ACP session, for scripts.
 
 use std::process::ExitCode;
 
@@ -18,21 +18,21 @@ use crate::{format, output, piped};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven prompt 1a2b fix the failing tests      words are joined to one prompt
-  coven prompt 1a2b --wait \"what is left?\"     prints the answer, ends with the turn
+  coven prompt 1a2b --wait \"what is left?\"     prints the answer and exits when the turn ends
   git diff | coven prompt 1a2b --wait -        the prompt comes on standard input
 
-While a turn runs the prompt waits for its end. With --wait it exits with 0 if the agent said all it had to say,
-and with 1 if the turn was cancelled, refused or failed.")]
+A prompt sent during a turn is queued. With --wait, exits with 0 if the turn ended normally,
+and with 1 if it was cancelled, refused or failed.")]
 pub struct Args {
     #[command(flatten)]
     session: SessionArg,
-    /// What to ask for; `-` reads standard input
+    /// Prompt text; `-` reads standard input
     #[arg(required = true)]
     text: Vec<String>,
-    /// Stay until the turn ends and print the answer
+    /// Wait until the turn ends and print the answer
     #[arg(long)]
     wait: bool,
-    /// Print the daemon's answer; with --wait, the text and how the turn ended
+    /// Print the daemon's response as JSON; with --wait, the answer and the stop reason
     #[arg(long)]
     json: bool,
 }
@@ -52,7 +52,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             true => output::json(json!(accepted).to_string().as_bytes())?,
             false => {
                 let short = format::short_id(&args.session.id);
-                output::line(format_args!("accepted; `coven chat {short}` shows the answer"))?;
+                output::line(format_args!("accepted; see the answer with `coven chat {short}`"))?;
             }
         }
         Ok(ExitCode::SUCCESS)
@@ -65,9 +65,7 @@ fn text(words: &[String]) -> Result<String, Failure> {
         words => words.join(" "),
     };
     match text.trim() {
-        "" => {
-            Err(Failure::usage("there is nothing to ask for", "Give some text, or `-` and something on standard input"))
-        }
+        "" => Err(Failure::usage("the prompt is empty", "Give some text, or `-` to read standard input")),
         _ => Ok(text),
     }
 }
@@ -102,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_one_prompt_and_nothing_is_none() {
+    fn words_are_joined_and_an_empty_prompt_is_rejected() {
         let words = |words: &[&str]| text(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
         assert_eq!(words(&["fix", "the tests"]).expect("some text"), "fix the tests");
         assert!(words(&[" ", ""]).is_err());

@@ -64,12 +64,12 @@ fn on_terminal(home: &Home, id: &str, speed: Speed, from: u64) -> Result<Option<
         return Ok(None);
     }
     if record.status == SessionState::Running {
-        own_session::must_not_be(&record.id.to_string())?;
+        own_session::ensure_other(&record.id.to_string())?;
     }
     let signal = replay::play(replay::Recording::new(runtime, link, record.id.to_string()), speed, from)?;
     if signal.is_none() {
         block_on(async {
-            log_check::must_be_whole(&mut DaemonClient::open(home).await?, &record.id.to_string()).await
+            log_check::ensure_complete(&mut DaemonClient::open(home).await?, &record.id.to_string()).await
         })?;
     }
     Ok(signal)
@@ -86,7 +86,7 @@ fn into_pipe(home: &Home, id: &str, from: u64) -> Result<(), Failure> {
         loop {
             match pieces.next().await {
                 Ok(Some(piece)) => output::bytes(&piece)?,
-                Ok(None) => return log_check::must_be_whole(&mut link, id).await,
+                Ok(None) => return log_check::ensure_complete(&mut link, id).await,
                 Err(error) => return Err(log_check::explain(home, id, error.into()).await),
             }
         }

@@ -30,49 +30,49 @@ use crate::{output, piped};
   coven run claude --prompt \"--help is wrong\"   a prompt that starts with a dash
   coven run codex \"review\" --title Review --background
   coven run gemini - < prompt.md                the prompt comes on standard input
-  coven run -- cargo watch -x test              any command, as it stands
+  coven run -- cargo watch -x test              any command, not interpreted by a shell
   coven run claude --detach                     writes the record only; `coven start` launches it
   coven run opencode --acp fix the tests        a conversation instead of a terminal
-  coven run opencode --acp --resume 1a2b        goes on with an earlier conversation
+  coven run opencode --acp --resume 1a2b        resumes an earlier conversation
 
 An attached run ends with the harness's exit code. `coven harness list` shows the harnesses.")]
 pub struct Args {
     #[arg(help = harness_help())]
     harness: Option<String>,
-    /// What to ask it; `-` reads standard input
+    /// Prompt for the agent; `-` reads standard input
     #[arg(value_name = "PROMPT")]
     words: Vec<String>,
     /// Arguments for the agent; without a harness, any command to run
     #[arg(last = true, value_name = "ARGS")]
     agent_args: Vec<String>,
-    /// What to ask it; for a prompt that starts with a dash, or if no harness is named
+    /// Prompt that starts with a dash, or prompt without a harness argument
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "words")]
     prompt: Option<String>,
-    /// The folder to work in [default: this one]
+    /// Working folder [default: the current folder]
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
-    /// One line that names the session [default: the beginning of the prompt]
+    /// Title of the session [default: the start of the prompt]
     #[arg(long)]
     title: Option<String>,
-    /// The repository the session is bound to; with --acp its name or path will do
+    /// Repository id of the session; with --acp also a repository name or path
     #[arg(long, value_name = "ID")]
     repo: Option<String>,
-    /// Talk to the agent over the Agent Client Protocol, in a Git repository
+    /// Use the Agent Client Protocol instead of a terminal; needs a Git repository
     #[arg(long)]
     acp: bool,
-    /// Go on with the conversation of an earlier session
+    /// Resume the conversation of an earlier session
     #[arg(long, value_name = "ID", requires = "acp")]
     resume: Option<String>,
-    /// The folder that the working folder must lie in
+    /// Folder that must contain the working folder
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// Write the record and launch nothing
+    /// Create the session record without starting the agent
     #[arg(long, conflicts_with = "background")]
     detach: bool,
-    /// Launch and return
+    /// Start the session and return without attaching
     #[arg(long)]
     background: bool,
-    /// Print the session's record and return
+    /// Start the session, print its record as JSON and return
     #[arg(long)]
     json: bool,
 }
@@ -80,7 +80,7 @@ pub struct Args {
 fn harness_help() -> String {
     let known = coven_harness::agents::ids(coven_harness::Agent::is_launchable).join(", ");
     format!(
-        "The harness: {known}, or one of the config \
+        "Harness id: {known}, or a harness from the config \
          [default: defaultHarness in the config, else the first one installed]"
     )
 }
@@ -91,12 +91,12 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     if args.acp {
         block_on(complete(&home, &mut request))?;
     }
-    let returns_at_once = args.detach || args.background || args.json;
+    let returns_early = args.detach || args.background || args.json;
     let answer = block_on(async {
         let mut link = DaemonClient::open(&home).await?;
         Ok(link.bytes(CreateSession::request().body(&request)).await?)
     })?;
-    if returns_at_once {
+    if returns_early {
         let what = if args.detach { "created" } else { "started" };
         print_record(&answer, args.json, what)?;
         return Ok(ExitCode::SUCCESS);
@@ -106,19 +106,19 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         return open_chat(&home, &record.id.to_string());
     }
     if output::is_terminal() {
-        output::note(format_args!("[attached; {} leaves it running]", attach::leave_keys(&home)));
+        output::note(format_args!("[attached; {} detaches]", attach::leave_keys(&home)));
     }
-    let options = Options { start: Start::Beginning, is_read_only: false };
+    let options = Options { start: Start::FirstByte, is_read_only: false };
     match attach::open(&home, &record.id.to_string(), options)? {
         AttachOutcome::Detached => Ok(ExitCode::SUCCESS),
         AttachOutcome::Exited(status) => Ok(ExitCode::from(u8::try_from(status.code() & 0xff).unwrap_or(1))),
         AttachOutcome::Signalled(signal) => Ok(signal_code(signal)),
-        // It was over before it could be watched, and nothing tells how.
+        // The session ended before it could be watched, and its exit status is unknown.
         AttachOutcome::Shown => Ok(ExitCode::FAILURE),
     }
 }
 
-/// Fills in what people leave to us: the repository's id, and the harness of an earlier session.
+/// Fills in the repository id, and the harness of the session to resume.
 async fn complete(home: &Home, request: &mut CreateSessionRequest) -> Result<(), Failure> {
     if request.repo_id.is_none() && request.harness.is_some() {
         return Ok(());
@@ -132,7 +132,7 @@ async fn complete(home: &Home, request: &mut CreateSessionRequest) -> Result<(),
         (None, Some(earlier)) => {
             let earlier = link.session(earlier).await?;
             request.harness = Some(earlier.harness);
-            // Where the conversation was, not where it is gone on with.
+            // A resumed conversation keeps its folder, regardless of where this command runs.
             if request.repo_id.is_none() {
                 (request.repo_id, request.cwd) = (earlier.repo_id.map(|id| id.to_string()), Some(earlier.cwd));
             }
@@ -142,7 +142,7 @@ async fn complete(home: &Home, request: &mut CreateSessionRequest) -> Result<(),
     }
 }
 
-/// The conversation, from its first message.
+/// Opens the conversation from its first message.
 fn open_chat(home: &Home, id: &str) -> Result<ExitCode, Failure> {
     let options = chat::Options { extent: Extent::Recent, detail: Detail::default(), is_read_only: false };
     Ok(match chat::open(home, id, options)? {
@@ -158,14 +158,14 @@ fn request(args: &Args) -> Result<CreateSessionRequest, Failure> {
         Some(text) => Some(text.clone()),
         None => prompt(&args.words)?,
     };
-    // An earlier session knows its harness.
+    // With --resume the harness comes from the earlier session.
     let (argv, agent_args) = match args.harness.is_some() || args.resume.is_some() || args.agent_args.is_empty() {
         true => (None, args.agent_args.clone()),
         false => (Some(args.agent_args.clone()), Vec::new()),
     };
-    // A request must say what to start; an empty prompt asks for the default agent.
+    // A request must name a harness, a command or a prompt; an empty prompt selects the default agent.
     let prompt = prompt.or_else(|| (args.harness.is_none() && argv.is_none()).then(String::new));
-    // An agent that is talked to has no terminal.
+    // An ACP agent has no terminal.
     let (rows, cols) = output::terminal_size().filter(|_| !args.acp).unzip();
     Ok(CreateSessionRequest {
         harness: args.harness.clone(),
@@ -193,7 +193,7 @@ fn prompt(words: &[String]) -> Result<Option<String>, Failure> {
     }
 }
 
-/// The end of the last line is not part of a prompt; a terminal would take it for Enter.
+/// Removes the final newline: typed into a terminal, it would be an extra Enter.
 fn without_last_newline(text: &str) -> &str {
     text.trim_end_matches(['\n', '\r'])
 }
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_may_stand_before_and_behind_the_prompt() {
+    fn flags_may_come_before_and_after_the_prompt() {
         for line in [
             &["claude", "fix", "it", "--title", "T", "--background"][..],
             &["--title", "T", "claude", "--background", "fix", "it"],
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_behind_dashes_is_taken_as_it_stands() {
+    fn a_command_after_dashes_is_not_interpreted() {
         let request = parse(&["--title", "T", "--", "sh", "-c", "echo --json; exit 3"]).expect("a good line");
         assert_eq!((request.harness, request.prompt), (None, None));
         assert_eq!(request.argv, Some(vec!["sh".into(), "-c".into(), "echo --json; exit 3".into()]));
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_harness_dashes_start_the_arguments_of_the_agent() {
+    fn after_a_harness_dashes_start_the_agents_arguments() {
         let request = parse(&["claude", "fix", "it", "--title", "T", "--", "--model", "opus"]).expect("a good line");
         assert_eq!((request.argv, request.prompt.as_deref()), (None, Some("fix it")));
         assert_eq!(request.args, ["--model", "opus"]);
@@ -259,29 +259,29 @@ mod tests {
     }
 
     #[test]
-    fn contradictions_are_refused() {
+    fn conflicting_flags_are_rejected() {
         assert!(parse(&["demo", "--detach", "--background"]).is_err());
         assert!(parse(&["demo", "--no-such-flag"]).is_err());
     }
 
     #[test]
-    fn a_conversation_is_asked_for_by_its_channel() {
+    fn acp_sets_the_channel_of_the_request() {
         let request = parse(&["goose", "--acp", "fix", "it", "--resume", "1a2b"]).expect("a good line");
         assert_eq!((request.channel.as_deref(), request.resume.as_deref()), (Some("acp"), Some("1a2b")));
         assert_eq!((request.prompt.as_deref(), request.rows), (Some("fix it"), None));
-        assert!(parse(&["goose", "--resume", "1a2b"]).is_err(), "a terminal cannot be gone on with");
-        let resumed = parse(&["--acp", "--resume", "1a2b", "--prompt", "go on"]).expect("its harness is known");
-        assert_eq!((resumed.harness, resumed.argv, resumed.prompt.as_deref()), (None, None, Some("go on")));
+        assert!(parse(&["goose", "--resume", "1a2b"]).is_err(), "a terminal session cannot be resumed");
+        let resumed = parse(&["--acp", "--resume", "1a2b", "--prompt", "continue"]).expect("its harness is known");
+        assert_eq!((resumed.harness, resumed.argv, resumed.prompt.as_deref()), (None, None, Some("continue")));
         assert_eq!(parse(&["goose"]).expect("a good line").channel, None);
     }
 
     #[test]
-    fn the_last_newline_of_a_prompt_from_standard_input_is_not_typed() {
+    fn the_final_newline_of_a_piped_prompt_is_removed() {
         assert_eq!(without_last_newline("one\ntwo\r\n"), "one\ntwo");
     }
 
     #[test]
-    fn the_folder_is_whole() {
+    fn the_folder_is_absolute() {
         let request = parse(&["demo", "--cwd", "some/where"]).expect("a good line");
         let cwd = request.cwd.expect("always sent");
         assert!(cwd.starts_with('/') && cwd.ends_with("/some/where"), "{cwd}");

@@ -162,7 +162,7 @@ fn checksums_detect_changed_bytes_of_a_log() {
     bytes[70_000] ^= 1;
     fs::write(segment(&home, &id), &bytes).expect("disk has space");
 
-    assert_reported_as_damaged(&home, &id, "are not what was recorded (of 100000 bytes)");
+    assert_reported_as_damaged(&home, &id, "are changed (of 100000 bytes)");
     let check = home.get(&path(&id, "/log/check")).json::<Value>();
     let (from, to) = (&check["changed"][0]["from"], &check["changed"][0]["to"]);
     assert!(from.as_u64() <= Some(70_000) && to.as_u64() > Some(70_000), "{check}");

@@ -218,7 +218,7 @@ fn ask_29_a_wrong_answer_is_refused_with_the_reason_and_the_set_stays_open() {
         assert!(refusal.contains(reason), "{answers}: {refusal}");
     }
     assert!(home.coven(&["answer", &id]).refused(2).contains("there is no answer"));
-    assert!(home.coven(&["answer", "--option", "A"]).refused(2).contains("no set is named"));
+    assert!(home.coven(&["answer", "--option", "A"]).refused(2).contains("no question set id was given"));
     // Without a terminal it lists what waits.
     assert!(home.coven(&["answer"]).done().contains(&id[..8]));
     assert_eq!(status(&home, &id), "pending");

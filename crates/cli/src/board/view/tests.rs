@@ -216,7 +216,7 @@ fn a_diff_is_coloured_and_does_not_act_on_the_terminal() {
 #[test]
 fn a_lost_daemon_is_told_in_a_banner_and_an_empty_board_says_what_to_do() {
     let mut app = board();
-    app.update(Message::Reports(vec![Report::Lost("`coven daemon start` starts it".into())]));
+    app.update(Message::Reports(vec![Report::Lost("start it with `coven daemon start`".into())]));
     shows(&app, &["daemon not reachable, retrying", "Fix the parser"]);
     let app = app_with(Snapshot::default());
     shows(&app, &["No tasks yet. n makes one"]);

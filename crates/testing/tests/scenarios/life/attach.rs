@@ -149,7 +149,7 @@ fn a_session_is_not_shown_inside_itself() {
     // The holder refuses after the screen was painted once, so the first codes are there twice.
     assert_eq!(codes("code:")[..4], ["3", "4", "4", "4"], "{log}");
     assert_eq!(codes("last:"), ["4", "4"], "{log}");
-    assert!(log.contains("a session cannot be shown inside itself"), "{log}");
+    assert!(log.contains("inside itself"), "{log}");
 }
 
 #[test]
