@@ -1,4 +1,4 @@
-//! `coven mcp`: the server by which an agent asks its human and uses coven, and its entry in the agents' settings.
+//! `coven mcp`: the MCP server, and its entry in the settings of agents.
 
 use std::io::{self, BufRead, IsTerminal};
 use std::path::Path;
@@ -15,17 +15,17 @@ use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::{VERSION, format, output};
 
-/// Serves MCP on standard input and output, so that an agent can ask you and see its neighbours
+/// Serves MCP on standard input and output: agents ask you questions and see other sessions
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  coven mcp install claude           shows what it would write, and asks
-  coven mcp install codex --yes      writes it
-  coven mcp uninstall claude         takes it out again
-  coven mcp                          the server itself; agents start it
+  coven mcp install claude           shows the change and asks for confirmation
+  coven mcp install codex --yes      writes the change
+  coven mcp uninstall claude         removes it
+  coven mcp                          runs the server; agents start it
 
 Tools: ask_user_questions and get_answered_questions (answer with `coven answer`), list_sessions and read_session;
 with mcp.allowControl in the config also start_session and send_input.
-When the agent goes, cancels or is killed, what it asked is abandoned; nothing stays pending.")]
+However the agent exits, its pending question sets are abandoned.")]
 pub struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
@@ -33,12 +33,12 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Writes the server into an agent's own settings
+    /// Adds the server to an agent's settings
     #[command(after_help = "Examples:
   coven mcp install claude
-  coven mcp install codex --print    only shows it")]
+  coven mcp install codex --dry-run    only shows the change")]
     Install(Target),
-    /// Takes the server out of an agent's settings
+    /// Removes the server from an agent's settings
     #[command(after_help = "Examples:
   coven mcp uninstall claude")]
     Uninstall(Target),
@@ -46,15 +46,15 @@ enum Verb {
 
 #[derive(Debug, clap::Args)]
 struct Target {
-    #[arg(value_parser = agent, help = format!("One of {}", known()))]
+    #[arg(value_parser = agent, help = format!("Agent: {}", known()))]
     agent: KnownAgent,
-    /// Write without asking
-    #[arg(long, short, conflicts_with = "print")]
+    /// Write without confirmation
+    #[arg(long, short, conflicts_with = "dry_run")]
     yes: bool,
-    /// Only show what would be written
-    #[arg(long)]
-    print: bool,
-    /// Print what was done, or would be
+    /// Show the change without writing it
+    #[arg(long, alias = "print")]
+    dry_run: bool,
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -70,7 +70,7 @@ fn agent(name: &str) -> Result<KnownAgent, String> {
     match agents::find(name).map(|agent| (agent.id, &agent.mcp)) {
         Some((id, Ok(mcp))) => Ok(KnownAgent { id, mcp }),
         Some((_, Err(reason))) => Err(reason.to_string()),
-        None => Err(format!("the known ones are {}; any other is told to start `coven mcp`", known())),
+        None => Err(format!("unknown agent; known: {}. Configure any other agent to start `coven mcp`", known())),
     }
 }
 
@@ -95,8 +95,8 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 fn serve(place: &Place) -> Result<ExitCode, Failure> {
     if io::stdin().is_terminal() {
         return Err(Failure::usage(
-            "an MCP server is started by an agent and talks to it, not to a person",
-            "Tell your agent of it with `coven mcp install <agent>`",
+            "the MCP server needs an agent on standard input, not a terminal",
+            "Add it to your agent with `coven mcp install <agent>`",
         ));
     }
     let (home, config, _) = place.config()?;
@@ -113,7 +113,7 @@ fn serve(place: &Place) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What agents start: the plain name where that finds this program, else the whole path.
+/// Returns the command for agents: `coven` if PATH leads to this program, else its full path.
 fn this_program() -> String {
     let this = std::env::current_exe().unwrap_or_else(|_| "coven".into());
     let is_this = |found: &Path| found.canonicalize().ok() == this.canonicalize().ok();
@@ -128,7 +128,7 @@ fn change(target: &Target, plan: &Plan, done: &str) -> Result<ExitCode, Failure>
     if !target.json {
         show(plan, is_done, done)?;
     }
-    let may_write = !is_done && !target.print && (target.yes || asked(target, plan)?);
+    let may_write = !is_done && !target.dry_run && (target.yes || confirm(target, plan)?);
     if may_write {
         plan.write()?;
     }
@@ -145,9 +145,9 @@ fn change(target: &Target, plan: &Plan, done: &str) -> Result<ExitCode, Failure>
         )?,
         (false, true) if plan.entry.is_some() => {
             let name = target.agent.id;
-            output::line(format_args!("written; restart {name}. `coven mcp uninstall {name}` takes it out again"))?;
+            output::line(format_args!("written; restart {name}. Remove it with `coven mcp uninstall {name}`"))?;
         }
-        (false, true) => output::line(format_args!("taken out"))?,
+        (false, true) => output::line(format_args!("removed"))?,
         (false, false) if !is_done => output::line(format_args!("nothing was written"))?,
         (false, false) => {}
     }
@@ -158,11 +158,11 @@ fn show(plan: &Plan, is_done: bool, done: &str) -> Result<(), Failure> {
     let file = plan.path.display();
     match (is_done, &plan.entry) {
         (true, _) => return output::line(format_args!("{file}: already {done}")),
-        (false, Some(entry)) => output::line(format_args!("{file} gets:\n\n{}\n", indented(entry)))?,
-        (false, None) => output::line(format_args!("{file} loses its entry for coven:"))?,
+        (false, Some(entry)) => output::line(format_args!("add to {file}:\n\n{}\n", indented(entry)))?,
+        (false, None) => output::line(format_args!("remove from {file}:"))?,
     }
     match &plan.replaced {
-        Some(old) if plan.entry.is_some() => output::line(format_args!("instead of:\n\n{}\n", indented(old))),
+        Some(old) if plan.entry.is_some() => output::line(format_args!("replacing:\n\n{}\n", indented(old))),
         Some(old) => output::line(format_args!("\n{}\n", indented(old))),
         None => Ok(()),
     }
@@ -173,11 +173,11 @@ fn indented(text: &str) -> String {
     lines.join("\n")
 }
 
-fn asked(target: &Target, plan: &Plan) -> Result<bool, Failure> {
+fn confirm(target: &Target, plan: &Plan) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() || target.json {
         return Err(Failure::usage(
-            format!("{} was not written: nobody can be asked", plan.path.display()),
-            "Give --yes to write it, or --print to see it only",
+            format!("{} was not written: cannot ask for confirmation without a terminal", plan.path.display()),
+            "Use --yes to write it, or --dry-run to only show it",
         ));
     }
     output::bytes(b"Write it? [y/N] ")?;

@@ -271,10 +271,11 @@ fn a_terminal_is_told_what_the_server_is_for() {
 fn the_server_is_put_into_an_agents_settings_and_taken_out_again() {
     let home = TestHome::new();
     let file = home.user().join(".gemini/settings.json");
-    let shown = home.coven(&["mcp", "install", "gemini", "--print"]).done();
-    assert!(shown.contains("settings.json gets:") && shown.contains("\"mcpServers\""), "{shown}");
+    let shown = home.coven(&["mcp", "install", "gemini", "--dry-run"]).done();
+    assert!(shown.contains("settings.json:") && shown.contains("\"mcpServers\""), "{shown}");
+    assert_eq!(home.coven(&["mcp", "install", "gemini", "--print"]).done(), shown, "the earlier name of the flag");
     let refusal = home.coven(&["mcp", "install", "gemini"]).refused(2);
-    assert!(refusal.contains("--yes") && !file.exists(), "nobody could be asked: {refusal}");
+    assert!(refusal.contains("--yes") && !file.exists(), "there is no terminal to ask on: {refusal}");
 
     fs::create_dir_all(file.parent().expect("a folder")).expect("room on disk");
     let before = "{\n  // mine\n  \"theme\": \"dark\"\n}\n";
