@@ -200,7 +200,7 @@ fn input_to_a_session_that_is_not_live_is_refused() {
     refused(&home, &["start", &id], REFUSED);
     let live = home.launch("hang").id;
     let message = refused(&home, &["input", &live, ""], USAGE);
-    assert!(message.contains("nothing to type"), "{message}");
+    assert!(message.contains("input is empty"), "{message}");
 }
 
 #[test]

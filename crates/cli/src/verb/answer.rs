@@ -74,7 +74,7 @@ fn is_bell_enabled(place: &Place) -> bool {
 
 fn screen(folder: QuestionFolder, rings: bool) -> Result<ExitCode, Failure> {
     if !output::has_screen() {
-        questions::list_waiting(&folder)?;
+        questions::list_pending(&folder)?;
         return Ok(ExitCode::SUCCESS);
     }
     match answer::open(folder, rings)? {

@@ -1,4 +1,4 @@
-//! `coven archive`: hides a session that does not run.
+//! `coven archive`: hides a session that is not running.
 
 use std::process::ExitCode;
 
@@ -9,15 +9,15 @@ use crate::command_line::Place;
 use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
 
-/// Hides a session that does not run; its record and log are kept
+/// Hides a session that is not running; keeps its record and log
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  coven archive 1a2b\n  coven sessions --all     lists archived sessions too\n  coven summon 1a2b        brings it back"
+    after_help = "Examples:\n  coven archive 1a2b\n  coven sessions --all     includes archived sessions\n  coven summon 1a2b        brings it back"
 )]
 pub struct Args {
     #[command(flatten)]
     sessions: SessionsArg,
-    /// Print the sessions' records, one per line
+    /// Print JSON, one record per line
     #[arg(long)]
     json: bool,
 }

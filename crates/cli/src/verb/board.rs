@@ -1,4 +1,4 @@
-//! `coven board`: tasks by state, live on a terminal, as text or JSON in a pipe.
+//! `coven board`: tasks by state, live on a terminal, or printed as text or JSON.
 
 use std::process::ExitCode;
 
@@ -16,24 +16,24 @@ use crate::daemon_connector::DaemonConnector;
 use crate::failure::Failure;
 use crate::{answer, inbox_alerts, output};
 
-/// Shows tasks by state with the agents at work, what they wrote last, what they ask and what waits to be merged
+/// Shows tasks by state, with their agents, last output, inbox items and pending merges
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  coven board                                    on a terminal; ? shows the keys
-  coven board --once                             the same as text, once
-  coven board | cat                              likewise
+  coven board                                    on a terminal; ? lists the keys
+  coven board --once                             prints the board as text
+  coven board | cat                              the same
   coven board --json | jq -r '.pending_merge[].title'
 
-On the board: s starts a task, a approves it, x rejects it, d shows what it changed, o attaches to its agent, i shows
-what waits for you and answers it, n makes a task. Closed tasks are the newest 20.")]
+On the board: s starts a task, a approves it, x rejects it, d shows its changes, o attaches to its agent, i opens
+the inbox, n creates a task. It lists the newest 20 closed tasks.")]
 pub struct Args {
-    /// Print the board as text and end
+    /// Print the board as text and exit
     #[arg(long, conflicts_with = "json")]
     once: bool,
-    /// Print the tasks of each state with agent, run, last line and questions
+    /// Print JSON: the tasks of each state with agent, run, last line and questions
     #[arg(long)]
     json: bool,
-    /// Leave closed tasks out
+    /// Hide closed tasks
     #[arg(long)]
     no_closed: bool,
 }
@@ -43,7 +43,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     if args.json || args.once || !output::has_screen() {
         return block_on(print(&home, args.no_closed, args.json));
     }
-    // The board connects by itself; this starts the daemon if it must, and says so if it cannot.
+    // The board connects by itself. This starts the daemon before the screen opens, so that its errors are readable.
     block_on(DaemonClient::open(&home))?;
     let mut options = BoardOptions {
         connector: DaemonConnector::to(&home)?,
@@ -64,7 +64,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                     Ok(AttachOutcome::Detached) => {}
                     Ok(AttachOutcome::Signalled(signal)) => return Ok(attach_verb::signal_code(signal)),
                     Ok(AttachOutcome::Exited(_) | AttachOutcome::Shown) => wait_for_key("the board")?,
-                    // The session may be gone; the board is not.
+                    // Show the failure on the board: the session may have ended.
                     Err(failure) => options.problem = Some(failure.sentence()),
                 }
             }

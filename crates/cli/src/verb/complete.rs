@@ -1,6 +1,6 @@
-//! `coven complete`, which the completion scripts call: what may follow the words of a command line.
+//! `coven complete`, called by the completion scripts: lists completions for a command line.
 //!
-//! Never starts a daemon, prints no errors, and is quick: a person waits with a finger on the Tab key.
+//! Never starts a daemon, prints no errors and returns quickly: the user is waiting at the Tab key.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -22,32 +22,32 @@ use crate::command_line::{self, Place};
 use crate::daemon_client::try_quick_get;
 use crate::{format, output};
 
-/// A daemon that takes longer is treated as not running.
-const PATIENCE: Duration = Duration::from_millis(500);
-/// The most candidates of one kind, the newest first.
-const MOST: usize = 200;
+/// A slower daemon is treated as not running.
+const DAEMON_TIMEOUT: Duration = Duration::from_millis(500);
+/// Maximum number of candidates, newest first.
+const MAX_CANDIDATES: usize = 200;
 
-/// A word that may follow, and what it means.
+/// A possible word and its description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Candidate {
     word: String,
     about: String,
 }
 
-/// What may complete a command line.
+/// The possible completions of a command line.
 #[derive(Debug, PartialEq, Eq)]
-enum Wanted {
+enum Completions {
     /// These words.
     Words(Vec<Candidate>),
-    /// Something that only the home knows.
+    /// Records of the home.
     Known(Known),
-    /// A file, or something that coven cannot list.
+    /// A file, or a value that coven cannot list.
     Other,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Known {
-    /// Sessions that allow the action; all of them without one.
+    /// Sessions that allow this action; `None` for all sessions.
     Sessions(Option<&'static str>),
     Tasks,
     Workflows,
@@ -56,39 +56,39 @@ enum Known {
     Harnesses,
 }
 
-/// `coven complete bash|zsh|fish WORDS…`: the words after `coven` up to the cursor, the last of them unfinished.
+/// Runs `coven complete bash|zsh|fish WORDS…` with the words after `coven` up to the cursor. The last word is incomplete.
 pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     let mut words: Vec<String> = args.filter_map(|word| word.into_string().ok()).collect();
     if words.is_empty() {
         return ExitCode::SUCCESS;
     }
     let shell = words.remove(0);
-    let words = without_alias(words);
+    let words = expand_alias(words);
     let current = words.last().cloned().unwrap_or_default();
     let mut command = command_line::command();
     command.build();
-    let found = match wanted(&command, &words) {
-        Wanted::Words(candidates) => starting_with(candidates, &current),
-        Wanted::Known(kind) => known(kind, &Place { flag: home_flag(&words) }, &current),
-        Wanted::Other => Vec::new(),
+    let found = match completions(&command, &words) {
+        Completions::Words(candidates) => starting_with(candidates, &current),
+        Completions::Known(kind) => known(kind, &Place { flag: home_flag(&words) }, &current),
+        Completions::Other => Vec::new(),
     };
     let lines: String = found.iter().map(|candidate| line(candidate, &shell)).collect();
-    // A shell that went away needs no answer.
+    // The shell may be gone.
     let _ = output::bytes(lines.as_bytes());
     ExitCode::SUCCESS
 }
 
-/// The words with an alias replaced, if it is finished.
-fn without_alias(mut words: Vec<String>) -> Vec<String> {
+/// Expands an alias among the complete words.
+fn expand_alias(mut words: Vec<String>) -> Vec<String> {
     let Some(current) = words.pop() else { return words };
     let line = ["coven".to_owned()].into_iter().chain(words).map(OsString::from).collect();
     let line = command_line::expanded(line).into_iter().skip(1).filter_map(|word| word.into_string().ok());
     line.chain([current]).collect()
 }
 
-/// Follows the finished words through the commands and says what the last one may be.
-fn wanted(command: &Command, words: &[String]) -> Wanted {
-    let Some((current, finished)) = words.split_last() else { return Wanted::Other };
+/// Follows the complete words through the commands and returns the completions of the last word.
+fn completions(command: &Command, words: &[String]) -> Completions {
+    let Some((current, finished)) = words.split_last() else { return Completions::Other };
     let (mut verb, mut path) = (command, Vec::new());
     let (mut value_of, mut positionals): (Option<&Arg>, usize) = (None, 0);
     for word in finished {
@@ -96,7 +96,7 @@ fn wanted(command: &Command, words: &[String]) -> Wanted {
             continue;
         }
         if word == "--" {
-            return Wanted::Other;
+            return Completions::Other;
         }
         if word.starts_with('-') {
             value_of = flag(verb, word).filter(|flag| flag.get_action().takes_values() && !word.contains('='));
@@ -113,18 +113,18 @@ fn wanted(command: &Command, words: &[String]) -> Wanted {
     if current.starts_with('-') {
         let flags = verb.get_arguments().filter(|flag| !flag.is_hide_set());
         let flags = flags.filter_map(|flag| Some((format!("--{}", flag.get_long()?), flag.get_help())));
-        return Wanted::Words(flags.map(|(word, help)| candidate(word, help)).collect());
+        return Completions::Words(flags.map(|(word, help)| candidate(word, help)).collect());
     }
     if verb.has_subcommands() {
         let verbs = verb.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help");
-        return Wanted::Words(verbs.map(|sub| candidate(sub.get_name().to_owned(), sub.get_about())).collect());
+        return Completions::Words(verbs.map(|sub| candidate(sub.get_name().to_owned(), sub.get_about())).collect());
     }
     let mut places = verb.get_positionals().filter(|place| !place.is_last_set());
     let last = verb.get_positionals().filter(|place| !place.is_last_set()).last();
     let several = last.filter(|last| last.get_num_args().is_some_and(|count| count.max_values() > 1));
     match places.nth(positionals).or(several) {
         Some(place) => values(place, &path),
-        None => Wanted::Other,
+        None => Completions::Other,
     }
 }
 
@@ -136,37 +136,37 @@ fn flag<'a>(verb: &'a Command, word: &str) -> Option<&'a Arg> {
     })
 }
 
-/// What an argument of the verb at this path takes.
-fn values(arg: &Arg, path: &[&str]) -> Wanted {
+/// Returns the possible values of an argument of the verb at this path.
+fn values(arg: &Arg, path: &[&str]) -> Completions {
     let listed = arg.get_possible_values();
     if !listed.is_empty() {
         let listed = listed.iter().filter(|value| !value.is_hide_set());
-        return Wanted::Words(listed.map(|it| candidate(it.get_name().to_owned(), it.get_help())).collect());
+        return Completions::Words(listed.map(|it| candidate(it.get_name().to_owned(), it.get_help())).collect());
     }
     let is_id = matches!(arg.get_id().as_str(), "id" | "ids");
     match (path, arg.get_id().as_str()) {
-        (_, "harness") => Wanted::Known(Known::Harnesses),
-        (["task", ..], "parent" | "depends_on") => Wanted::Known(Known::Tasks),
-        (["task", ..], _) if is_id => Wanted::Known(Known::Tasks),
-        (["workflow", ..], _) if is_id => Wanted::Known(Known::Workflows),
-        (["operation", ..], _) if is_id => Wanted::Known(Known::Operations),
-        (["inbox", ..], _) if is_id => Wanted::Known(Known::Inbox),
-        (["run"], "resume") => Wanted::Known(Known::Sessions(None)),
+        (_, "harness") => Completions::Known(Known::Harnesses),
+        (["task", ..], "parent" | "depends_on") => Completions::Known(Known::Tasks),
+        (["task", ..], _) if is_id => Completions::Known(Known::Tasks),
+        (["workflow", ..], _) if is_id => Completions::Known(Known::Workflows),
+        (["operation", ..], _) if is_id => Completions::Known(Known::Operations),
+        (["inbox", ..], _) if is_id => Completions::Known(Known::Inbox),
+        (["run"], "resume") => Completions::Known(Known::Sessions(None)),
         ([verb], _) if is_id => match *verb {
-            "attach" => Wanted::Known(Known::Sessions(Some("attach"))),
-            "input" => Wanted::Known(Known::Sessions(Some("input"))),
-            "start" => Wanted::Known(Known::Sessions(Some("start"))),
-            "finish" => Wanted::Known(Known::Sessions(Some("finish"))),
-            "kill" => Wanted::Known(Known::Sessions(Some("kill"))),
-            "archive" => Wanted::Known(Known::Sessions(Some("archive"))),
-            "summon" => Wanted::Known(Known::Sessions(Some("summon"))),
-            "sacrifice" => Wanted::Known(Known::Sessions(Some("sacrifice"))),
+            "attach" => Completions::Known(Known::Sessions(Some("attach"))),
+            "input" => Completions::Known(Known::Sessions(Some("input"))),
+            "start" => Completions::Known(Known::Sessions(Some("start"))),
+            "finish" => Completions::Known(Known::Sessions(Some("finish"))),
+            "kill" => Completions::Known(Known::Sessions(Some("kill"))),
+            "archive" => Completions::Known(Known::Sessions(Some("archive"))),
+            "summon" => Completions::Known(Known::Sessions(Some("summon"))),
+            "sacrifice" => Completions::Known(Known::Sessions(Some("sacrifice"))),
             "chat" | "prompt" | "show" | "screen" | "replay" | "export" | "wait" | "rename" => {
-                Wanted::Known(Known::Sessions(None))
+                Completions::Known(Known::Sessions(None))
             }
-            _ => Wanted::Other,
+            _ => Completions::Other,
         },
-        _ => Wanted::Other,
+        _ => Completions::Other,
     }
 }
 
@@ -185,7 +185,7 @@ fn home_flag(words: &[String]) -> Option<std::path::PathBuf> {
     words.get(at + 1).map(Into::into)
 }
 
-/// What the home knows of this kind: by id, else by title where the word is a prefix of one.
+/// Lists records of this kind: by id, or sessions by title if no id matches.
 fn known(kind: Known, place: &Place, current: &str) -> Vec<Candidate> {
     let candidates = match kind {
         Known::Harnesses => {
@@ -193,7 +193,7 @@ fn known(kind: Known, place: &Place, current: &str) -> Vec<Candidate> {
             let harnesses = harness::all(&config.harnesses);
             harnesses.into_iter().map(|it| Candidate { word: it.id, about: it.label }).collect()
         }
-        other => place.home().ok().and_then(|home| asked(&home, other)).unwrap_or_default(),
+        other => place.home().ok().and_then(|home| fetch_known(&home, other)).unwrap_or_default(),
     };
     let by_id = starting_with(candidates.clone(), current);
     if !by_id.is_empty() || current.is_empty() || !matches!(kind, Known::Sessions(_)) {
@@ -203,29 +203,29 @@ fn known(kind: Known, place: &Place, current: &str) -> Vec<Candidate> {
     starting_with(titled.collect(), current)
 }
 
-/// Ids with titles, from a daemon that runs.
-fn asked(home: &Home, kind: Known) -> Option<Vec<Candidate>> {
-    let limit = Some(MOST);
+/// Fetches ids and titles from a running daemon.
+fn fetch_known(home: &Home, kind: Known) -> Option<Vec<Candidate>> {
+    let limit = Some(MAX_CANDIDATES);
     let (answer, list) = match kind {
         Known::Sessions(_) => {
             let query = ListSessionsQuery { limit, all: Some(true), ..ListSessionsQuery::default() };
-            (fetched(home, &ListSessions::request().query(&query))?, "items")
+            (fetch(home, &ListSessions::request().query(&query))?, "items")
         }
         Known::Tasks => {
             let query = ListTasksQuery { limit, ..ListTasksQuery::default() };
-            (fetched(home, &ListTasks::request().query(&query))?, "items")
+            (fetch(home, &ListTasks::request().query(&query))?, "items")
         }
         Known::Workflows => {
             let query = ListWorkflowsQuery { limit, ..ListWorkflowsQuery::default() };
-            (fetched(home, &ListWorkflows::request().query(&query))?, "items")
+            (fetch(home, &ListWorkflows::request().query(&query))?, "items")
         }
         Known::Operations => {
             let query = ListOperationsQuery { limit, ..ListOperationsQuery::default() };
-            (fetched(home, &ListOperations::request().query(&query))?, "items")
+            (fetch(home, &ListOperations::request().query(&query))?, "items")
         }
         Known::Inbox => {
             let query = InboxQuery { limit, ..InboxQuery::default() };
-            (fetched(home, &ListInbox::request().query(&query))?, "items")
+            (fetch(home, &ListInbox::request().query(&query))?, "items")
         }
         Known::Harnesses => return None,
     };
@@ -246,12 +246,12 @@ fn asked(home: &Home, kind: Known) -> Option<Vec<Candidate>> {
     Some(found.collect())
 }
 
-fn fetched<E: Endpoint>(home: &Home, request: &Request<E>) -> Option<Value> {
-    let answer = try_quick_get(home, request, PATIENCE).ok()??;
+fn fetch<E: Endpoint>(home: &Home, request: &Request<E>) -> Option<Value> {
+    let answer = try_quick_get(home, request, DAEMON_TIMEOUT).ok()??;
     serde_json::from_slice(&answer.body).ok()
 }
 
-/// A candidate as the shell's script reads it.
+/// Formats a candidate for the shell's script.
 fn line(Candidate { word, about }: &Candidate, shell: &str) -> String {
     let about = about.lines().next().unwrap_or_default();
     match shell {
@@ -261,7 +261,7 @@ fn line(Candidate { word, about }: &Candidate, shell: &str) -> String {
     }
 }
 
-/// Bash puts a word on the command line as it is.
+/// Escapes a word: bash inserts it into the command line unchanged.
 fn escaped(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '=' | '+' | ',');
     word.chars().flat_map(|c| (!is_plain(c)).then_some('\\').into_iter().chain([c])).collect()
@@ -271,17 +271,17 @@ fn escaped(word: &str) -> String {
 mod tests {
     use super::*;
 
-    fn wanted_for(line: &str) -> Wanted {
+    fn completions_for(line: &str) -> Completions {
         let mut command = command_line::command();
         command.build();
-        let words = without_alias(line.split(' ').map(str::to_owned).collect());
-        wanted(&command, &words)
+        let words = expand_alias(line.split(' ').map(str::to_owned).collect());
+        completions(&command, &words)
     }
 
     fn words(line: &str) -> Vec<String> {
         let current = line.rsplit(' ').next().unwrap_or_default();
-        match wanted_for(line) {
-            Wanted::Words(all) => starting_with(all, current).into_iter().map(|it| it.word).collect(),
+        match completions_for(line) {
+            Completions::Words(all) => starting_with(all, current).into_iter().map(|it| it.word).collect(),
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_home_knows_is_asked_by_the_place_of_the_word() {
+    fn ids_are_completed_by_the_position_of_the_word() {
         for (line, kind) in [
             ("kill ", Known::Sessions(Some("kill"))),
             ("rm ", Known::Sessions(Some("sacrifice"))),
@@ -312,15 +312,15 @@ mod tests {
             ("workflow retry ", Known::Workflows),
             ("inbox answer ", Known::Inbox),
         ] {
-            assert_eq!(wanted_for(line), Wanted::Known(kind), "{line}");
+            assert_eq!(completions_for(line), Completions::Known(kind), "{line}");
         }
         for line in ["run claude fix ", "run -- ", "run --cwd ", "rename 1a2b ti"] {
-            assert_eq!(wanted_for(line), Wanted::Other, "{line}");
+            assert_eq!(completions_for(line), Completions::Other, "{line}");
         }
     }
 
     #[test]
-    fn a_word_is_written_as_its_shell_reads_it() {
+    fn a_word_is_escaped_for_its_shell() {
         let candidate = Candidate { word: "fix: it".to_owned(), about: "1a2b".to_owned() };
         assert_eq!(line(&candidate, "bash"), "fix\\:\\ it\n");
         assert_eq!(line(&candidate, "zsh"), "fix\\: it:1a2b\n");

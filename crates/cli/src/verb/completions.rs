@@ -1,4 +1,4 @@
-//! `coven completions`: completion scripts for shells. They ask `coven complete` for every word.
+//! `coven completions`: completion scripts for shells. They call `coven complete` for every word.
 
 use std::process::ExitCode;
 
@@ -49,11 +49,11 @@ complete -c coven -f -a '(__coven_complete)'
 pub struct Args {
     /// Shell to write the script for
     #[arg(value_enum)]
-    shell: Name,
+    shell: Shell,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Name {
+enum Shell {
     Bash,
     Zsh,
     Fish,
@@ -61,9 +61,9 @@ enum Name {
 
 pub fn run(args: Args, _place: &Place) -> Result<ExitCode, Failure> {
     let script = match args.shell {
-        Name::Bash => BASH,
-        Name::Zsh => ZSH,
-        Name::Fish => FISH,
+        Shell::Bash => BASH,
+        Shell::Zsh => ZSH,
+        Shell::Fish => FISH,
     };
     output::bytes(script.as_bytes())?;
     Ok(ExitCode::SUCCESS)

@@ -1,4 +1,4 @@
-//! `coven config`: the config file's schema, check and values.
+//! `coven config`: shows and checks the config of a home, and prints its schema.
 
 use std::process::ExitCode;
 
@@ -27,11 +27,11 @@ enum Verb {
     #[command(after_help = "Examples:
   coven config schema > .coven/config.schema.json")]
     Schema,
-    /// Reads config.json and names every mistake in it, with its line
+    /// Checks config.json and prints every error with its line
     #[command(after_help = "Examples:
   coven config check")]
     Check,
-    /// Prints every setting as it is in force, defaults included
+    /// Prints all effective settings, including defaults
     #[command(after_help = "Examples:
   coven config show | jq .sessions")]
     Show,

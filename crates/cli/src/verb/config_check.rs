@@ -1,4 +1,4 @@
-//! `coven config check`: every mistake in the config file, with its line.
+//! `coven config check`: prints every error in the config file with its line.
 
 use std::process::ExitCode;
 
@@ -16,8 +16,8 @@ pub fn run(home: &Home) -> Result<ExitCode, Failure> {
         Ok(config) => {
             config.warnings().iter().for_each(|warning| failure::print_error(warning));
             match file.exists() {
-                true => output::line(format_args!("{} is fine", file.display()))?,
-                false => output::line(format_args!("there is no {}; the defaults are in force", file.display()))?,
+                true => output::line(format_args!("{} is valid", file.display()))?,
+                false => output::line(format_args!("{} does not exist; the defaults apply", file.display()))?,
             }
             return Ok(ExitCode::SUCCESS);
         }
@@ -28,7 +28,7 @@ pub fn run(home: &Home) -> Result<ExitCode, Failure> {
         .map_err(|error| Failure::File { path: file.clone(), source: error.into() })?;
     let found = mistakes(&text);
     if found.is_empty() {
-        // The file was changed in between, or only the loader knows what is wrong with it.
+        // The file changed meanwhile, or only the loader detects the error.
         return Err(error.into());
     }
     for mistake in &found {

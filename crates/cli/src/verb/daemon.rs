@@ -1,4 +1,4 @@
-//! `coven daemon`: starts, stops and looks at the daemon of a home.
+//! `coven daemon`: starts, stops and inspects the daemon of a home.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -20,17 +20,17 @@ use crate::daemon_client::{DaemonClient, block_on, not_running};
 use crate::failure::{self, Failure};
 use crate::{format, output, trust_prompt};
 
-/// How long a daemon may take to write down what it holds and end.
-const STOPS_WITHIN: Duration = Duration::from_secs(20);
-/// How long a daemon may take to notice that its socket is gone, and to make a new one.
-const BINDS_WITHIN: Duration = Duration::from_secs(5);
+/// How long to wait for the daemon to stop.
+const STOP_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long to wait for a daemon to replace its missing socket.
+const SOCKET_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Starts, stops and looks at the daemon; sessions outlive it
+/// Starts, stops and inspects the daemon; sessions keep running without it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven daemon status
-  coven daemon restart                         sessions go on
-  coven daemon start --listen 127.0.0.1:7777   also on TCP, with the token of the home
+  coven daemon restart                         sessions keep running
+  coven daemon start --listen 127.0.0.1:7777   also on TCP, with the home's token
   coven daemon stop --kill-sessions
   coven daemon logs --follow")]
 pub struct Args {
@@ -40,24 +40,24 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Starts it, if it does not run; commands do that by themselves
+    /// Starts the daemon if it is not running; other commands do this automatically
     #[command(after_help = "Examples:
   coven daemon start --listen 127.0.0.1:7777")]
     Start(StartArgs),
-    /// Stops it; sessions go on
+    /// Stops the daemon; sessions keep running
     #[command(after_help = "Examples:
   coven daemon stop
   coven daemon stop --kill-sessions")]
     Stop {
-        /// End all sessions too
+        /// Also kill all sessions
         #[arg(long)]
         kill_sessions: bool,
     },
-    /// Stops and starts it; sessions go on
+    /// Restarts the daemon; sessions keep running
     #[command(after_help = "Examples:
   coven daemon restart")]
     Restart(StartArgs),
-    /// Says whether it runs and how it is
+    /// Shows whether the daemon is running, and its state
     #[command(after_help = "Examples:
   coven daemon status --json | jq .pid")]
     Status {
@@ -65,11 +65,11 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
-    /// Prints the daemon's own log
+    /// Prints the daemon's log
     #[command(after_help = "Examples:
   coven daemon logs --follow -n 20")]
     Logs(daemon_logs::Args),
-    /// Runs it in the foreground
+    /// Runs the daemon in the foreground
     #[command(hide = true)]
     Serve {
         #[arg(long)]
@@ -79,19 +79,19 @@ enum Verb {
 
 #[derive(Debug, clap::Args)]
 struct StartArgs {
-    /// Listen on this address too, e.g. 127.0.0.1:7777
+    /// Also listen on this TCP address, e.g. 127.0.0.1:7777
     #[arg(long, value_name = "ADDR")]
     listen: Option<String>,
 }
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     match args.verb {
-        // With --home in front of it; the usual spelling never comes here.
+        // Only with --home before it: `main` handles the usual spelling.
         Verb::Serve { listen } => return Ok(super::serve::serve(place, listen)),
         Verb::Start(args) => start(&place.home()?, args)?,
         Verb::Stop { kill_sessions } => {
             let was_running = stop(&place.home()?, kill_sessions)?.is_some();
-            output::line(format_args!("{}", if was_running { "stopped" } else { "it did not run" }))?;
+            output::line(format_args!("{}", if was_running { "stopped" } else { "the daemon was not running" }))?;
         }
         Verb::Restart(args) => {
             let home = place.home()?;
@@ -107,14 +107,14 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Refuses what a new daemon would refuse, before anything is stopped or started.
+/// Fails on a config that a new daemon would reject, before anything is stopped or started.
 fn check_settings(home: &Home) -> Result<Config, Failure> {
     Ok(config::load_for_daemon(home)?.0)
 }
 
 fn check_listen(listen: &str, config: &Config) -> Result<(), Failure> {
     let address: SocketAddr = listen.parse().map_err(|_| {
-        let hint = "Give an address and port such as 127.0.0.1:7777";
+        let hint = "Use an address and port such as 127.0.0.1:7777";
         Failure::usage(format!("--listen: {listen:?} is not an address and port"), hint)
     })?;
     match address.ip().is_loopback() || config.http.allow_remote {
@@ -135,71 +135,71 @@ fn start(home: &Home, args: StartArgs) -> Result<(), Failure> {
     started.notices.iter().for_each(|notice| failure::print_error(notice));
     if !started.is_new && wants_listen {
         return Err(Failure::refused(
-            "the daemon runs already and keeps the addresses it has",
-            "Give --listen to `coven daemon restart`",
+            "the daemon is already running; --listen has no effect",
+            "Use `coven daemon restart --listen ADDR`",
         ));
     }
-    let word = if started.is_new { "started" } else { "it runs already" };
+    let word = if started.is_new { "started" } else { "already running" };
     output::line(format_args!("{word}: {}", started.socket.display()))
 }
 
-/// What there is of a home's daemon.
-enum Found {
+/// State of a home's daemon.
+enum FoundDaemon {
     Answering(DaemonClient),
-    /// It has the store and does not answer on its socket.
+    /// The daemon with this pid holds the store but does not answer on its socket.
     Silent(u32),
-    Nothing,
+    NotRunning,
 }
 
-/// Looks for the daemon. One that has lost its socket gets time to make a new one.
-async fn find(home: &Home) -> Result<Found, Failure> {
-    let deadline = Instant::now() + BINDS_WITHIN;
+/// Finds the daemon. Waits for one that is replacing its socket.
+async fn find(home: &Home) -> Result<FoundDaemon, Failure> {
+    let deadline = Instant::now() + SOCKET_TIMEOUT;
     loop {
         if let Some(link) = DaemonClient::running(home).await? {
-            return Ok(Found::Answering(link));
+            return Ok(FoundDaemon::Answering(link));
         }
         match daemon_start::store_owner(home) {
-            None => return Ok(Found::Nothing),
-            Some(pid) if Instant::now() >= deadline => return Ok(Found::Silent(pid)),
+            None => return Ok(FoundDaemon::NotRunning),
+            Some(pid) if Instant::now() >= deadline => return Ok(FoundDaemon::Silent(pid)),
             Some(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }
     }
 }
 
-/// A daemon that has ended.
+/// A daemon that was stopped.
 struct Stopped {
-    /// The TCP address on which it listened.
+    /// Its TCP address.
     listen: Option<String>,
 }
 
-/// Stops the daemon and waits until it is gone; none if there was none.
+/// Stops the daemon and waits for its end. Returns `None` if it was not running.
 fn stop(home: &Home, kill_sessions: bool) -> Result<Option<Stopped>, Failure> {
     block_on(async {
         let (pid, listen) = match find(home).await? {
-            Found::Nothing => return Ok(None),
-            Found::Answering(mut link) => {
+            FoundDaemon::NotRunning => return Ok(None),
+            FoundDaemon::Answering(mut link) => {
                 let health = link.call(Health::request()).await?;
                 link.call(StopDaemon::request().body(&StopRequest { kill_sessions })).await?;
                 (health.pid, health.listen)
             }
-            Found::Silent(pid) if kill_sessions => {
+            FoundDaemon::Silent(pid) if kill_sessions => {
                 return Err(Failure::failed(
-                    format!("the sessions cannot be killed: the daemon (pid {pid}) does not answer on its socket"),
-                    "Run `coven daemon restart`, then try again",
+                    format!("cannot kill the sessions: the daemon (pid {pid}) does not answer on its socket"),
+                    "Run `coven daemon restart`, then retry",
                 ));
             }
-            Found::Silent(pid) => {
+            FoundDaemon::Silent(pid) => {
                 terminate(pid);
                 (pid, None)
             }
         };
-        let deadline = Instant::now() + STOPS_WITHIN;
-        // The process, not only its socket: until it is gone it holds the store.
+        let deadline = Instant::now() + STOP_TIMEOUT;
+        // Wait for the process, not only the socket: it holds the store until it exits.
         while process::stat(pid).is_ok_and(|it| !it.is_zombie()) {
             if Instant::now() > deadline {
                 return Err(Failure::failed(
-                    format!("the daemon (pid {pid}) has not ended after {} seconds", STOPS_WITHIN.as_secs()),
-                    "See what it is doing with `coven daemon logs`",
+                    format!("the daemon (pid {pid}) did not stop within {} seconds", STOP_TIMEOUT.as_secs()),
+                    "See `coven daemon logs`",
                 ));
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -212,10 +212,10 @@ pub fn restart(place: &Place) -> Result<(), Failure> {
     restart_if_running(&place.unchecked_home()?)
 }
 
-/// Restarts a daemon that runs, so that it reads its config again.
+/// Restarts a running daemon, so that it reads its config again.
 pub fn restart_if_running(home: &Home) -> Result<(), Failure> {
     let Some(stopped) = stop(home, false)? else { return Ok(()) };
-    // An address that was given when it was started is given again, unless the config has one.
+    // Keep the address of --listen, unless the config has one.
     let listen = stopped.listen.filter(|_| config::load(home).is_ok_and(|(config, _)| config.http.listen.is_none()));
     let extra: Vec<String> = listen.into_iter().flat_map(|address| ["--listen".to_owned(), address]).collect();
     daemon_start::ensure_running(home, &extra)?;
@@ -226,7 +226,7 @@ pub fn stop_if_running(home: &Home) -> Result<(), Failure> {
     stop(home, false).map(drop)
 }
 
-/// Asks a process to end; SIGCONT lets a stopped one handle it.
+/// Sends SIGTERM, and SIGCONT so that a stopped process can handle it.
 fn terminate(pid: u32) {
     if let Some(pid) = Pid::from_raw(pid.cast_signed()) {
         let _ = kill_process(pid, Signal::TERM);
@@ -237,9 +237,9 @@ fn terminate(pid: u32) {
 fn status(home: &Home, as_json: bool) -> Result<ExitCode, Failure> {
     block_on(async {
         let (mut link, pid) = match find(home).await? {
-            Found::Answering(link) => (Some(link), None),
-            Found::Silent(pid) => (None, Some(pid)),
-            Found::Nothing => (None, None),
+            FoundDaemon::Answering(link) => (Some(link), None),
+            FoundDaemon::Silent(pid) => (None, Some(pid)),
+            FoundDaemon::NotRunning => (None, None),
         };
         let Some(link) = &mut link else {
             if as_json {
@@ -261,18 +261,18 @@ fn status(home: &Home, as_json: bool) -> Result<ExitCode, Failure> {
             return Ok(ExitCode::SUCCESS);
         }
         let health: HealthResponse = serde_json::from_slice(&body).map_err(coven_client::ClientError::from)?;
-        output::text(&words(&health))?;
+        output::text(&status_text(&health))?;
         Ok(ExitCode::SUCCESS)
     })
 }
 
-fn words(health: &HealthResponse) -> String {
+fn status_text(health: &HealthResponse) -> String {
     let age = format::format_duration(clock::now().since(health.started_at));
     let mut out = format!("running    pid {}, version {}, for {age}\n", health.pid, health.version);
     out.push_str(&format!("home       {}\n", health.home));
-    out.push_str(&format!("sessions   {} live of {}\n", health.sessions_live, health.sessions_total));
+    out.push_str(&format!("sessions   {} running of {}\n", health.sessions_live, health.sessions_total));
     if let Some(listen) = &health.listen {
-        out.push_str(&format!("listens    {listen}\n"));
+        out.push_str(&format!("listening  {listen}\n"));
     }
     for problem in &health.problems {
         out.push_str(&format!("problem    {}\n", format::sanitize_line(problem)));

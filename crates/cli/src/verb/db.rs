@@ -1,4 +1,4 @@
-//! `coven db`: the store's schema, its damage, and what it takes in and deletes.
+//! `coven db`: migrates, checks, repairs, sweeps and imports into the store.
 
 use std::process::ExitCode;
 
@@ -15,14 +15,14 @@ use crate::failure::Failure;
 use crate::output;
 use crate::table::Table;
 
-/// Checks and repairs the store, moves its schema, deletes old rows, imports the older coven's files
+/// Migrates, checks and repairs the store, deletes expired records, imports files of the older coven
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven daemon stop && coven db status
   coven db migrate
-  coven db rollback --steps 1     a copy of the store is kept beside it
-  coven db sweep --dry-run        what has been kept long enough
-  coven db import                 the older coven's files
+  coven db rollback --steps 1     keeps a copy of the store next to it
+  coven db sweep --dry-run        lists expired records
+  coven db import                 imports files of the older coven
 
 Stop the daemon before migrate, rollback, status and repair. sweep and import start one if they need it.")]
 pub struct Args {
@@ -32,11 +32,11 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Applies what is pending
+    /// Applies pending migrations
     #[command(after_help = "Examples:
   coven db migrate")]
     Migrate,
-    /// Takes back the newest steps, after a copy of the store was made
+    /// Undoes the newest migrations, after copying the store
     #[command(after_help = "Examples:
   coven db rollback --steps 2")]
     Rollback {
@@ -76,15 +76,15 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         Verb::Migrate => {
             home.create()?;
             let applied = migrations::migrate(home.db()).map_err(Failure::Store)?;
-            tell(&home, "applied", &applied)?;
+            print_versions(&home, "applied", &applied)?;
         }
         Verb::Rollback { steps } => {
-            // Opening a store that is not there would make one.
+            // Opening a missing store would create it.
             let undone = match home.db().exists() {
                 true => migrations::rollback(home.db(), steps).map_err(Failure::Store)?,
                 false => Vec::new(),
             };
-            tell(&home, "taken back", &undone)?;
+            print_versions(&home, "undone", &undone)?;
         }
         Verb::Status { json } => {
             let steps = migrations::status(home.db()).map_err(Failure::Store)?;
@@ -94,7 +94,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             }
         }
         Verb::Repair { json } => {
-            // Opening a store that is not there would make one.
+            // Opening a missing store would create it.
             let repaired = match home.db().exists() {
                 true => repair(home.db()).map_err(Failure::Store)?,
                 false => None,
@@ -108,7 +108,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn tell(home: &Home, what: &str, versions: &[u32]) -> Result<(), Failure> {
+fn print_versions(home: &Home, what: &str, versions: &[u32]) -> Result<(), Failure> {
     let numbers: Vec<String> = versions.iter().map(u32::to_string).collect();
     match numbers.is_empty() {
         true => output::line(format_args!("nothing to do: {}", home.db().display())),
@@ -122,7 +122,7 @@ fn repaired_text(home: &Home, repaired: Option<&Repaired>) -> String {
     };
     let numbers: Vec<String> = pages.iter().map(u64::to_string).collect();
     format!(
-        "accepted: page {} ({}); the store as it was: {}",
+        "accepted: page {} ({}); copy of the original store: {}",
         numbers.join(", "),
         home.db().display(),
         original.display()
@@ -148,7 +148,7 @@ fn as_json(steps: &[MigrationStatus]) -> serde_json::Value {
     steps.iter().map(step).collect()
 }
 
-/// What to do about a store that cannot be used.
+/// Returns advice for an error of the store.
 pub fn hint(error: &StoreError) -> &'static str {
     match error {
         StoreError::Locked => "Stop the daemon with `coven daemon stop` first",

@@ -18,28 +18,28 @@ use crate::output;
 /// Imports tasks, agents, workflows and questions of the older coven; can be run again
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  coven db import --dry-run           what would be taken, and what not and why
+  coven db import --dry-run           lists what would be imported or skipped, and why
   coven db import
   coven db import --json | jq -r '.left[] | \"\\(.file): \\(.what): \\(.why)\"'
 
-It reads state.json, workflows/*.json, familiars/*.json and questions/*.json in the home, and
-.beads/issues.jsonl of the project that the home lies in. All is taken or nothing. A file of the
-home is renamed to *.migrated once all of it is in, and is never deleted. The issues are only read:
-their file belongs to the tracker, and a later run takes what is new there. What was being worked
-on is blocked, with the reason: look at it and `coven task unblock` it. Tasks keep their old id as
-a tag, e.g. `coven task list --tag legacy:app-12`.
+Reads state.json, workflows/*.json, familiars/*.json and questions/*.json in the home, and
+.beads/issues.jsonl of the project that contains the home. The import is one transaction. An imported
+file of the home is renamed to *.migrated and never deleted. The issues file belongs to its tracker
+and stays unchanged; a later run imports new issues. Tasks that were in progress become blocked:
+check them and run `coven task unblock`. Tasks keep their old id as a tag, e.g.
+`coven task list --tag legacy:app-12`.
 
-Interrupted writes (*.json.tmp) and session.json hold nothing to import: they are listed as
+Interrupted writes (*.json.tmp) and session.json contain nothing to import. They are listed as
 leftovers and stay in place.
 
-Exit codes: 0 all was taken, or there was nothing; 1 something was left.")]
+Exit codes: 0 everything was imported, or there was nothing to import; 1 something was skipped.")]
 pub struct Args {
-    /// Write nothing and rename nothing, only say what would be taken
+    /// List what would be imported, without writing or renaming anything
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
     wait: WaitArgs,
-    /// Print it as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -70,9 +70,9 @@ fn text(done: &MigrateResponse) -> String {
         && done.renamed.is_empty()
         && done.leftovers.is_empty()
     {
-        return "there is nothing to migrate\n".to_owned();
+        return "there is nothing to import\n".to_owned();
     }
-    let (take, rename) = if done.dry_run { ("to be taken", "to rename") } else { ("taken", "renamed") };
+    let (take, rename) = if done.dry_run { ("to import", "to rename") } else { ("imported", "renamed") };
     let mut text = String::new();
     for (what, taken, known) in [
         ("tasks", taken.tasks, known.tasks),
@@ -80,7 +80,7 @@ fn text(done: &MigrateResponse) -> String {
         ("workflows", taken.workflows, known.workflows),
         ("questions", taken.questions, known.questions),
     ] {
-        let known = if known == 0 { String::new() } else { format!(", {known} known from before") };
+        let known = if known == 0 { String::new() } else { format!(", {known} already present") };
         text.push_str(&format!("{what:<10} {taken} {take}{known}\n"));
     }
     for file in &done.renamed {
@@ -88,7 +88,7 @@ fn text(done: &MigrateResponse) -> String {
     }
     for left in &done.left {
         text.push_str(&format!(
-            "left       {}: {}: {}\n",
+            "skipped    {}: {}: {}\n",
             sanitize_line(&left.file),
             sanitize_line(&left.what),
             sanitize_line(&left.why)
@@ -101,11 +101,11 @@ fn text(done: &MigrateResponse) -> String {
     }
     if !done.left.is_empty() {
         text.push_str(
-            "what was left stays in its file: fix it and run `coven db import` again, or move the file away\n",
+            "skipped items stay in their files: fix them and run `coven db import` again, or move the files\n",
         );
     }
     if !done.leftovers.is_empty() {
-        text.push_str("leftovers hold nothing to import; delete them if you do not need them\n");
+        text.push_str("leftovers contain nothing to import; delete them if you do not need them\n");
     }
     if done.dry_run {
         text.push_str("nothing was written or renamed: --dry-run\n");
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_taken_known_renamed_and_left_is_told() {
+    fn the_text_lists_imported_present_renamed_and_skipped_items() {
         let done = MigrateResponse {
             dry_run: true,
             taken: MigrateCounts { tasks: 2, agents: 1, ..MigrateCounts::default() },
@@ -133,22 +133,22 @@ mod tests {
             leftovers: vec![MigrateLeft { file: "state.json.tmp".into(), what: "the file".into(), why: "torn".into() }],
             renamed: vec![MigrateRenamed { file: "state.json".into(), to: "state.json.migrated".into() }],
         };
-        let expected = "tasks      2 to be taken
-agents     1 to be taken
-workflows  0 to be taken, 3 known from before
-questions  0 to be taken
+        let expected = "tasks      2 to import
+agents     1 to import
+workflows  0 to import, 3 already present
+questions  0 to import
 to rename  state.json to state.json.migrated
-left       questions/a.json: the file: x [2J
+skipped    questions/a.json: the file: x [2J
 leftover   state.json.tmp: the file: torn
-what was left stays in its file: fix it and run `coven db import` again, or move the file away
-leftovers hold nothing to import; delete them if you do not need them
+skipped items stay in their files: fix them and run `coven db import` again, or move the files
+leftovers contain nothing to import; delete them if you do not need them
 nothing was written or renamed: --dry-run
 ";
         assert_eq!(text(&done), expected);
     }
 
     #[test]
-    fn nothing_is_said_to_be_nothing() {
+    fn an_empty_import_is_reported() {
         let done = MigrateResponse {
             dry_run: false,
             taken: MigrateCounts::default(),
@@ -157,6 +157,6 @@ nothing was written or renamed: --dry-run
             leftovers: vec![],
             renamed: vec![],
         };
-        assert_eq!(text(&done), "there is nothing to migrate\n");
+        assert_eq!(text(&done), "there is nothing to import\n");
     }
 }

@@ -18,21 +18,21 @@ use crate::failure::Failure;
 use crate::operation::{self, WaitArgs};
 use crate::output;
 
-/// Deletes what has been kept long enough; the daemon also does this every hour
+/// Deletes expired records now; the daemon also does this every hour
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  coven db sweep --dry-run            what would be deleted
+  coven db sweep --dry-run            lists what would be deleted
   coven db sweep --dry-run --json | jq .events_deleted
 
-The periods are store.taskRetentionDays and its neighbours in the config as it is now: new ones can be tried with --dry-run
-before a daemon starts with them. See `coven config schema`.")]
+Uses store.taskRetentionDays and similar settings of the current config: try new values with --dry-run
+before the daemon uses them. See `coven config schema`.")]
 pub struct Args {
-    /// Delete nothing, only say what would go
+    /// List what would be deleted, without deleting it
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
     wait: WaitArgs,
-    /// Print it as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -44,18 +44,18 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             let started = start(&mut DaemonClient::open(&home).await?, args.dry_run).await?;
             return operation::print_started(&started, args.json).map(|()| ExitCode::SUCCESS);
         }
-        let went = match DaemonClient::running(&home).await? {
-            Some(mut link) => asked(&home, &mut link, args.dry_run).await?,
-            // A daemon would sweep as it starts.
+        let deleted = match DaemonClient::running(&home).await? {
+            Some(mut link) => sweep(&home, &mut link, args.dry_run).await?,
+            // A daemon would sweep when it starts.
             None if args.dry_run => preview(&home).await?,
             None => {
                 let before = preview(&home).await?;
-                together(before, asked(&home, &mut DaemonClient::open(&home).await?, false).await?)
+                merge(before, sweep(&home, &mut DaemonClient::open(&home).await?, false).await?)
             }
         };
         match args.json {
-            true => print_json(&serde_json::to_vec(&went).map_err(coven_client::ClientError::from)?)?,
-            false => output::text(&text(&went))?,
+            true => print_json(&serde_json::to_vec(&deleted).map_err(coven_client::ClientError::from)?)?,
+            false => output::text(&text(&deleted))?,
         }
         Ok(ExitCode::SUCCESS)
     })
@@ -65,24 +65,21 @@ async fn start(link: &mut DaemonClient, dry_run: bool) -> Result<Operation, Fail
     Ok(link.call(RunRetention::request().body(&RetentionRequest { dry_run })).await?)
 }
 
-async fn asked(home: &Home, link: &mut DaemonClient, dry_run: bool) -> Result<RetentionResponse, Failure> {
+async fn sweep(home: &Home, link: &mut DaemonClient, dry_run: bool) -> Result<RetentionResponse, Failure> {
     let started = start(link, dry_run).await?;
     operation::result(home, link, started).await
 }
 
-/// Without a daemon, by the config as it is.
+/// Computes the result without a daemon, from the current config.
 async fn preview(home: &Home) -> Result<RetentionResponse, Failure> {
     let config = coven_host::config::read(home)?;
-    // Opening a store that is not there would make one.
+    // Opening a missing store would create it.
     if !home.db().exists() {
         return Ok(RetentionResponse { dry_run: true, ..RetentionResponse::default() });
     }
-    // Nor is one changed only to be looked at.
+    // A preview must not migrate the store.
     if migrations::status(home.db()).map_err(Failure::Store)?.iter().any(|step| step.applied_at.is_none()) {
-        return Err(Failure::refused(
-            "the store is older than this program",
-            "Bring it up to date with `coven db migrate` first",
-        ));
+        return Err(Failure::refused("the store has an older schema", "Run `coven db migrate` first"));
     }
     let store = SqliteStore::open(home.db(), coven_server::event::render).map_err(Failure::Store)?;
     let previewed = retention::preview(&store, &config.store, clock::now()).await;
@@ -90,8 +87,8 @@ async fn preview(home: &Home) -> Result<RetentionResponse, Failure> {
     previewed.map_err(|error| Failure::failed(error.to_string(), "See `coven doctor`"))
 }
 
-/// What a daemon swept as it started, and what it did when it was asked.
-fn together(mut started: RetentionResponse, asked: RetentionResponse) -> RetentionResponse {
+/// Merges the sweep at daemon start with the requested one.
+fn merge(mut started: RetentionResponse, asked: RetentionResponse) -> RetentionResponse {
     fn add(all: &mut Vec<String>, more: Vec<String>) {
         all.extend(more);
         all.sort();
@@ -108,23 +105,23 @@ fn together(mut started: RetentionResponse, asked: RetentionResponse) -> Retenti
     RetentionResponse { dry_run: false, ..started }
 }
 
-fn text(went: &RetentionResponse) -> String {
+fn text(deleted: &RetentionResponse) -> String {
     let lists = [
-        ("tasks hidden", &went.tasks_soft_deleted),
-        ("tasks deleted", &went.tasks_deleted),
-        ("agents deleted", &went.agents_deleted),
-        ("sessions deleted", &went.sessions_deleted),
-        ("workflows deleted", &went.workflows_deleted),
-        ("questions deleted", &went.questions_deleted),
+        ("tasks hidden", &deleted.tasks_soft_deleted),
+        ("tasks deleted", &deleted.tasks_deleted),
+        ("agents deleted", &deleted.agents_deleted),
+        ("sessions deleted", &deleted.sessions_deleted),
+        ("workflows deleted", &deleted.workflows_deleted),
+        ("questions deleted", &deleted.questions_deleted),
     ];
     let mut text = String::new();
     for (what, ids) in lists {
         text.push_str(&format!("{what:<18} {}\n", ids.len()));
         ids.iter().for_each(|id| text.push_str(&format!("  {id}\n")));
     }
-    text.push_str(&format!("{:<18} {}\n", "operations deleted", went.operations_deleted));
-    text.push_str(&format!("{:<18} {}\n", "events deleted", went.events_deleted));
-    if went.dry_run {
+    text.push_str(&format!("{:<18} {}\n", "operations deleted", deleted.operations_deleted));
+    text.push_str(&format!("{:<18} {}\n", "events deleted", deleted.events_deleted));
+    if deleted.dry_run {
         text.push_str("nothing was deleted: --dry-run\n");
     }
     text
@@ -135,14 +132,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_is_counted_and_named() {
-        let went = RetentionResponse {
+    fn deleted_records_are_counted_and_listed() {
+        let deleted = RetentionResponse {
             dry_run: true,
             tasks_soft_deleted: vec!["a".into(), "b".into()],
             events_deleted: 7,
             ..RetentionResponse::default()
         };
-        let text = text(&went);
+        let text = text(&deleted);
         assert!(text.starts_with("tasks hidden       2\n  a\n  b\n"), "{text}");
         assert!(text.ends_with("events deleted     7\nnothing was deleted: --dry-run\n"), "{text}");
     }

@@ -1,4 +1,4 @@
-//! `coven doctor`: looks at everything a session needs and says what to do about what is missing.
+//! `coven doctor`: checks everything that a session needs and advises on problems.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -19,7 +19,7 @@ use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
 use crate::{VERSION, format, log_check, output};
 
-/// Looks at home, config, daemon, harnesses and tools, and says what to do about what is wrong
+/// Checks home, config, daemon, harnesses and tools, and advises on problems
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  coven doctor\n  coven doctor --json | jq '.[] | select(.verdict != \"ok\")'")]
 pub struct Args {
@@ -32,7 +32,7 @@ pub struct Args {
 #[serde(rename_all = "snake_case")]
 enum Verdict {
     Ok,
-    /// Works, with something to know.
+    /// Works, but has a limitation.
     Note,
     Wrong,
 }
@@ -56,9 +56,11 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     }
     findings.push(match program::find("git", std::env::var_os("PATH").as_deref()) {
         Some(path) => finding("git", Verdict::Ok, path.display().to_string()),
-        None => {
-            finding("git", Verdict::Note, "not found; sessions work, repositories and worktrees do not: install git")
-        }
+        None => finding(
+            "git",
+            Verdict::Note,
+            "not found; sessions work, but repositories and worktrees need it: install git",
+        ),
     });
     findings.extend(desktop(place));
     if args.json {
@@ -68,11 +70,11 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             |it: &Finding| format!("{:<5} {:<9} {}\n", mark(it.verdict), it.what, format::sanitize_line(&it.text));
         output::text(&findings.iter().map(line).collect::<String>())?;
     }
-    let is_sound = findings.iter().all(|finding| finding.verdict != Verdict::Wrong);
-    Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let is_healthy = findings.iter().all(|finding| finding.verdict != Verdict::Wrong);
+    Ok(if is_healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What shows that something waits, where that is wanted.
+/// Checks the program for desktop notifications, if they are enabled.
 fn desktop(place: &Place) -> Option<Finding> {
     let config = config::read(&place.unchecked_home().ok()?).ok()?;
     if !config.notifications.desktop {
@@ -83,7 +85,7 @@ fn desktop(place: &Place) -> Option<Finding> {
         None => finding(
             "desktop",
             Verdict::Note,
-            "notify-send not found; nothing is shown when something waits: install libnotify, or set \
+            "notify-send not found; desktop notifications do not work: install libnotify, or set \
              notifications.desktop to false",
         ),
     })
@@ -104,7 +106,7 @@ fn examine(home: &Home) -> Vec<Finding> {
             findings.push(match home.config_file().exists() {
                 true => finding("config", Verdict::Ok, home.config_file().display().to_string()),
                 false => {
-                    let text = format!("there is no {}; the defaults are in force", home.config_file().display());
+                    let text = format!("{} does not exist; the defaults apply", home.config_file().display());
                     finding("config", Verdict::Note, text)
                 }
             });
@@ -114,7 +116,7 @@ fn examine(home: &Home) -> Vec<Finding> {
     }
     findings.extend(exposure(home));
     if findings.iter().any(|finding| finding.verdict == Verdict::Wrong) {
-        // The daemon would only say the same again.
+        // The daemon would report the same errors.
         return findings;
     }
     findings.extend(space(home.path()));
@@ -138,13 +140,13 @@ fn examine_home(home: &Home) -> Finding {
     }
 }
 
-/// Who else could replace the home.
+/// Checks whether other users could replace the home.
 fn exposure(home: &Home) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(parent) = home.path().parent()
         && trust::others_can_write(parent)
     {
-        let text = format!("other users can write to {}, which holds the home; move the home", parent.display());
+        let text = format!("other users can write to {}, which contains the home; move the home", parent.display());
         findings.push(finding("home", Verdict::Note, text));
     }
     findings
@@ -162,10 +164,16 @@ async fn examine_daemon(home: &Home) -> Result<Vec<Finding>, Failure> {
     let health = link.call(Health::request()).await?;
     let live = usize::try_from(health.sessions_live).unwrap_or(usize::MAX);
     let mut findings = vec![match VERSION.starts_with(&health.version) && health.api_version == API_VERSION {
-        true => finding("daemon", Verdict::Ok, format!("pid {}, {} live", health.pid, format::count(live, "session"))),
+        true => {
+            finding("daemon", Verdict::Ok, format!("pid {}, {} running", health.pid, format::count(live, "session")))
+        }
         false => {
-            let advice = "restart it with `coven daemon restart`, sessions go on";
-            finding("daemon", Verdict::Note, format!("is version {}, this is {VERSION}; {advice}", health.version))
+            let advice = "restart it with `coven daemon restart`; sessions keep running";
+            finding(
+                "daemon",
+                Verdict::Note,
+                format!("has version {}, this program has {VERSION}; {advice}", health.version),
+            )
         }
     }];
     findings.extend(health.problems.into_iter().map(|problem| finding("daemon", Verdict::Note, problem)));
@@ -181,7 +189,7 @@ async fn examine_daemon(home: &Home) -> Result<Vec<Finding>, Failure> {
     Ok(findings)
 }
 
-/// Compares the length of every log with what was recorded. Contents are compared when a log is shown.
+/// Compares the length of every log with its record. Contents are checked when a log is shown.
 async fn examine_logs(link: &mut DaemonClient) -> Result<Finding, Failure> {
     let (mut damaged, mut count) = (Vec::new(), 0);
     let mut query = ListSessionsQuery { limit: Some(1000), ..ListSessionsQuery::default() };

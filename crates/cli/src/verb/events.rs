@@ -1,4 +1,4 @@
-//! `coven events`: what changed, and what changes.
+//! `coven events`: lists and follows events.
 
 use std::process::ExitCode;
 
@@ -12,20 +12,20 @@ use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::{self, Failure};
 use crate::{format, output};
 
-/// Events asked for at once.
-const PAGE: usize = 1000;
+/// Events per request.
+const PAGE_SIZE: usize = 1000;
 
-/// Lists the events that are kept, or follows them
+/// Lists stored events, or follows new ones
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven events
   coven events --follow --json
   coven events --since 2026-11-15T08:00:00Z")]
 pub struct Args {
-    /// Stay and print what happens
+    /// Keep running and print new events
     #[arg(long, short)]
     follow: bool,
-    /// Events after this number or ISO 8601 time
+    /// Start after this event number or ISO 8601 time
     #[arg(long, visible_alias = "cursor", value_name = "NUMBER|TIME")]
     since: Option<String>,
     /// With --json: number of events on the page, 1 to 1000
@@ -44,7 +44,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             let since = args.since.unwrap_or_else(|| "0".to_owned());
             match args.json {
                 true => {
-                    let page = page(&mut link, &since, args.limit.unwrap_or(PAGE)).await?;
+                    let page = page(&mut link, &since, args.limit.unwrap_or(PAGE_SIZE)).await?;
                     output::json(&serde_json::to_vec(&page).expect("plain data"))?;
                 }
                 false => list(&mut link, since).await?,
@@ -76,14 +76,14 @@ async fn page(link: &mut DaemonClient, since: &str, limit: usize) -> Result<Page
     let body = link.bytes(ListEvents::request().query(&query)).await?;
     let page: Page = serde_json::from_slice(&body).map_err(ClientError::from)?;
     if page.gap && since != "0" {
-        say_gap(since.parse().ok(), page.next);
+        print_gap(since.parse().ok(), page.next);
     }
     Ok(page)
 }
 
 async fn list(link: &mut DaemonClient, mut since: String) -> Result<(), Failure> {
     loop {
-        let page = page(link, &since, PAGE).await?;
+        let page = page(link, &since, PAGE_SIZE).await?;
         for event in &page.items {
             print(&serde_json::from_str(event.get()).map_err(ClientError::from)?)?;
         }
@@ -98,21 +98,21 @@ fn show(event: &SseEvent, as_json: bool) -> Result<(), Failure> {
     match serde_json::from_str::<EventRecord>(&event.data) {
         Ok(_) if as_json => output::json(event.data.as_bytes()),
         Ok(record) => print(&record),
-        // `gap` and `snapshot`: not events of anything, but a reader must not miss them.
+        // `gap` and `snapshot` are not stored events, but a reader must not miss them.
         Err(_) if as_json => {
             let data: serde_json::Value = serde_json::from_str(&event.data).unwrap_or_default();
             output::json(serde_json::json!({"kind": event.kind, "payload": data}).to_string().as_bytes())
         }
         Err(_) if event.kind == "gap" => {
             let gap: Gap = serde_json::from_str(&event.data).unwrap_or_default();
-            say_gap(Some(gap.after), gap.resumes_at);
+            print_gap(Some(gap.after), gap.resumes_at);
             Ok(())
         }
         Err(_) => Ok(()),
     }
 }
 
-/// Where a subscriber asked to continue, and where it does.
+/// The requested and the actual position of a subscription.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
 struct Gap {
@@ -120,12 +120,12 @@ struct Gap {
     resumes_at: u64,
 }
 
-fn say_gap(after: Option<u64>, newest: u64) {
+fn print_gap(after: Option<u64>, newest: u64) {
     match after {
         Some(after) if after > newest => {
-            failure::print_error(&format!("there is no event {after} yet; the newest is {newest}."));
+            failure::print_error(&format!("event {after} does not exist yet; the newest is {newest}."));
         }
-        _ => failure::print_error("events after that point have expired; `coven state` shows everything as it is now."),
+        _ => failure::print_error("events after that point have expired; see the current state with `coven state`."),
     }
 }
 

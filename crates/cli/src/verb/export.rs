@@ -1,4 +1,4 @@
-//! `coven export`: a session's recording or a conversation in other forms.
+//! `coven export`: writes a session's recording or a conversation in other formats.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use crate::export::{self, Format, Target, kept};
 use crate::failure::Failure;
 use crate::log_check;
 
-/// Writes a session's recording, or a conversation over ACP or of `coven spawn`, as text, asciicast, HTML or JSON lines
+/// Exports a session's recording or a conversation as text, asciicast, HTML or JSON lines
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven export 1a2b | less
@@ -26,13 +26,13 @@ pub struct Args {
     /// Format [default: by the extension of the output file, else text]
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// The file to write; it appears whole or not at all [default: standard output]
+    /// Output file, created only if the export succeeds [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replace a file that is there already
+    /// Replace an existing file
     #[arg(long, requires = "output")]
     force: bool,
-    /// What was typed too (asciicast)
+    /// Include typed input (asciicast)
     #[arg(long)]
     with_input: bool,
 }
@@ -43,7 +43,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let mut target = Target::open(args.output.as_deref(), args.force)?;
     let conversations = Conversations::locate();
     let session = match conversations.exact(&args.session.id) {
-        // Its file is all that is needed.
+        // Needs only the file, not the daemon.
         Some(id) => kept::export(&conversations, &id, format, &mut target).map(|()| None)?,
         None => {
             let done = block_on(async {
@@ -60,7 +60,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     };
     target.finish()?;
     if let Some(id) = session {
-        // What is left of a damaged log is worth having; the exit code says that it is not everything.
+        // A damaged log is exported as far as possible; the exit code reports that it is incomplete.
         block_on(async { log_check::ensure_complete(&mut DaemonClient::open(&home).await?, &id).await })?;
     }
     Ok(ExitCode::SUCCESS)

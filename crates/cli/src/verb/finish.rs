@@ -1,4 +1,4 @@
-//! `coven finish`: asks a session to end and counts it as completed.
+//! `coven finish`: ends a session and marks it as completed.
 
 use std::process::ExitCode;
 
@@ -9,13 +9,13 @@ use crate::command_line::Place;
 use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
 
-/// Asks a running session to end; it counts as completed
+/// Ends a running session and marks it as completed
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  coven finish 1a2b\n  coven kill 1a2b     the same, counted as killed")]
+#[command(after_help = "Examples:\n  coven finish 1a2b\n  coven kill 1a2b     the same, but marked as killed")]
 pub struct Args {
     #[command(flatten)]
     sessions: SessionsArg,
-    /// Print the sessions' records, one per line
+    /// Print JSON, one record per line
     #[arg(long)]
     json: bool,
 }

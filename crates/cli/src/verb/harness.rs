@@ -1,4 +1,4 @@
-//! `coven harness`: the kinds of agents, and which of them are here.
+//! `coven harness`: lists the harnesses and checks which are installed.
 
 use std::process::ExitCode;
 
@@ -14,10 +14,10 @@ use crate::failure::Failure;
 use crate::output;
 use crate::table::Table;
 
-/// Lists the harnesses: what is installed, which version, how it is started
+/// Lists the harnesses: installation, version and start command
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  coven harness list\n  coven harness doctor     asks every program for its version"
+    after_help = "Examples:\n  coven harness list\n  coven harness doctor     runs every program to get its version"
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -26,7 +26,7 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Lists the harnesses and how they are started
+    /// Lists the harnesses and their start commands
     #[command(after_help = "Examples:
   coven harness list")]
     List {
@@ -36,7 +36,7 @@ enum Verb {
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Asks every installed harness for its version and says what is missing
+    /// Checks every harness: version, path and how to install it
     #[command(after_help = "Examples:
   coven harness doctor")]
     Doctor {
@@ -64,12 +64,12 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         let table = if is_doctor { doctor(&list.items) } else { overview(&list.items) };
         let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
         output::text(&table.text(width))?;
-        page::say_more(list.next.as_deref());
+        page::print_next_page(list.next.as_deref());
         Ok(ExitCode::SUCCESS)
     })
 }
 
-/// Asks for the harnesses that the caller's shell would find.
+/// Returns a request for the harnesses on this shell's PATH.
 pub fn harnesses(with_versions: bool, PageArgs { limit, cursor }: PageArgs) -> Request<ListHarnesses> {
     let (versions, path) = (with_versions.then_some(true), std::env::var("PATH").ok());
     ListHarnesses::request().query(&ListHarnessesQuery { versions, path, limit, cursor })

@@ -1,4 +1,4 @@
-//! `coven init`: makes a home for a project.
+//! `coven init`: creates a home for a project.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,20 +13,20 @@ use crate::output;
 
 const SCHEMA: &str = "config.schema.json";
 
-/// Makes a home for the project in this folder
+/// Creates a home for the project in this folder
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  coven init                     makes .coven here; commands below this folder use it
-  coven init --home ~/.coven     makes the home of all other folders")]
+  coven init                     creates .coven here, for commands in this folder and below
+  coven init --home ~/.coven     creates the home for all other folders")]
 pub struct Args {}
 
 pub fn run(_args: Args, place: &Place) -> Result<ExitCode, Failure> {
-    // Not the nearest one above: a home is made where one stands.
+    // Not the nearest home in a parent folder: init creates one here.
     let path = place.flag.clone().unwrap_or_else(|| PathBuf::from(".coven"));
     let is_new = !path.exists();
-    // What is there already may have come with the repository: making a home does not agree to it.
+    // An existing home may have come with the repository: init does not agree to its settings.
     let home = Home::found_at(&path)?;
-    // Before anything is made: a home whose socket cannot be bound is of no use.
+    // Before creating anything: a home whose socket cannot be bound is useless.
     home.socket()?;
     home.create()?;
     write_new(home.config_file(), &format!("{{\n  \"$schema\": \"./{SCHEMA}\"\n}}\n"))?;
@@ -34,7 +34,7 @@ pub fn run(_args: Args, place: &Place) -> Result<ExitCode, Failure> {
     trust::write_whole(&schema, config::schema().as_bytes())
         .map_err(|source| Failure::File { path: schema, source })?;
     config::read(&home)?;
-    let word = if is_new { "made" } else { "it was there already" };
+    let word = if is_new { "created" } else { "already exists" };
     output::line(format_args!("{word}: {}", home.path().display()))?;
     if is_new {
         output::line(format_args!("try it with `coven run demo`"))?;
@@ -42,7 +42,7 @@ pub fn run(_args: Args, place: &Place) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a file that is not there yet; one that is there was changed by its owner.
+/// Writes a file unless it exists: the user may have changed it.
 fn write_new(path: PathBuf, text: &str) -> Result<(), Failure> {
     use std::io::Write;
     match fs::File::create_new(&path) {

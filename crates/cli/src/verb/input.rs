@@ -11,29 +11,29 @@ use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
 use crate::{output, piped};
 
-/// The most bytes sent in one request; well below the daemon's default limit, also in Base64.
-const PIECE: usize = 1 << 20;
+/// Bytes per request: below the daemon's default limit, even in Base64.
+const CHUNK_BYTES: usize = 1 << 20;
 
-/// Types into a running session, as if at its keyboard
+/// Types text into a running session
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven input 1a2b \"yes\" --enter     types yes and presses Enter
   coven input 1a2b $'\\x03'           presses Ctrl-C
-  coven input 1a2b --stdin < file    types what is in a file
-  coven input 1a2b -- --help         types text that begins with a dash")]
+  coven input 1a2b --stdin < file    types the content of a file
+  coven input 1a2b -- --help         types text that starts with a dash")]
 pub struct Args {
     #[command(flatten)]
     session: SessionArg,
-    /// What to type, byte for byte
+    /// Text to type, byte for byte
     #[arg(required_unless_present_any = ["enter", "stdin"])]
     data: Option<String>,
     /// Press Enter at the end
     #[arg(long)]
     enter: bool,
-    /// Type what comes on standard input, any bytes
+    /// Type the bytes of standard input
     #[arg(long, conflicts_with = "data")]
     stdin: bool,
-    /// Print the daemon's answer
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -45,16 +45,16 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         bytes.append(&mut piped::bytes()?);
     }
     if args.enter {
-        // What a terminal sends for the Enter key.
+        // Terminals send a carriage return for Enter.
         bytes.push(b'\r');
     }
     if bytes.is_empty() {
-        return Err(Failure::usage("there is nothing to type", "Give some text, or --enter"));
+        return Err(Failure::usage("the input is empty", "Give some text, or use --enter"));
     }
     block_on(async {
         let mut link = DaemonClient::open(&home).await?;
-        for piece in bytes.chunks(PIECE) {
-            link.call(SendInput::of(&args.session.id).body(&InputRequest::of(piece))).await?;
+        for chunk in bytes.chunks(CHUNK_BYTES) {
+            link.call(SendInput::of(&args.session.id).body(&InputRequest::of(chunk))).await?;
         }
         if args.json {
             output::line(format_args!(r#"{{"ok":true,"accepted":true}}"#))?;

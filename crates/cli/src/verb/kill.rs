@@ -1,4 +1,4 @@
-//! `coven kill`: ends running sessions.
+//! `coven kill`: kills running sessions.
 
 use std::process::ExitCode;
 
@@ -13,20 +13,20 @@ use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
 use crate::{format, output};
 
-/// Ends running sessions and waits until their processes are gone: SIGTERM, then SIGKILL after a grace period
+/// Kills running sessions and waits for their processes: SIGTERM, then SIGKILL after a grace period
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven kill 1a2b
   coven kill 1a2b \"fix the tests\"   several, by id or title
-  coven kill 1a2b --no-wait         returns as soon as the daemon has accepted it
-  coven finish 1a2b                 the same, counted as completed")]
+  coven kill 1a2b --no-wait         returns when the daemon has accepted it
+  coven finish 1a2b                 the same, but marked as completed")]
 pub struct Args {
     #[command(flatten)]
     sessions: SessionsArg,
-    /// Do not wait until the processes are gone
+    /// Return without waiting for the processes to end
     #[arg(long)]
     no_wait: bool,
-    /// Print the sessions' records, or with --no-wait the daemon's answers, one per line
+    /// Print JSON, one record per line; with --no-wait the daemon's responses
     #[arg(long)]
     json: bool,
 }
@@ -40,7 +40,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 }
 
 async fn kill(link: &mut DaemonClient, id: &str, args: &Args) -> Result<(), Failure> {
-    // By its id from here: a title may name several sessions once this one has ended.
+    // Use the id from here on: once this session has ended, its title may match others.
     let id = link.session(id).await?.id.to_string();
     let accepted = link.bytes(KillSession::of(&id)).await?;
     match (args.no_wait, args.json) {
@@ -69,7 +69,7 @@ fn how_it_ended(session: &SessionRecord) -> String {
         (Some(9), _) => "ended by SIGKILL".to_owned(),
         (Some(signal), _) => format!("ended by signal {signal}"),
         (None, Some(code)) => format!("exit code {code}"),
-        // A launch that was on its way, or a session whose holder was lost at the same time.
+        // The session was still starting, or its holder died at the same time.
         (None, None) => match session.metadata.get("error").and_then(Value::as_str) {
             Some(error) => format::sanitize_line(error),
             None => "no exit status".to_owned(),
@@ -79,7 +79,7 @@ fn how_it_ended(session: &SessionRecord) -> String {
 
 fn still_alive(session: &SessionRecord, pids: &Value) -> Failure {
     Failure::failed(
-        format!("session {} has not ended: processes {pids} are still alive after SIGKILL", session.id),
-        "They are probably waiting for a device or a network file system; inspect them with `ps`",
+        format!("session {} has not ended: processes {pids} survived SIGKILL", session.id),
+        "They probably wait for a device or network file system; inspect them with `ps`",
     )
 }

@@ -1,4 +1,4 @@
-//! `coven operation`: work that requests started and that continues without them.
+//! `coven operation`: shows operations, which continue after the request that started them.
 
 use std::process::ExitCode;
 
@@ -23,10 +23,10 @@ use crate::{operation, output};
 #[command(after_help = "Examples:
   coven operation list --status running
   coven operation show 1a2b
-  coven operation wait 1a2b           succeeds if the operation does
+  coven operation wait 1a2b           exits with 0 if the operation completed
 
-An operation continues when the command that started it ends. After a restart of the daemon an approval continues;
-other operations that were running have failed as interrupted and can be run again.")]
+An operation continues after its command has ended. After a restart of the daemon, approvals continue;
+other running operations fail as interrupted and can be started again.")]
 pub struct Args {
     #[command(subcommand)]
     verb: Verb,
@@ -39,26 +39,26 @@ enum Verb {
   coven operation list --status running
   coven operation list --kind task.approve --json | jq -r '.items[].id'")]
     List {
-        /// Only these: running, completed, failed, cancelled
+        /// Filter by status: running, completed, failed, cancelled
         #[arg(long, value_name = "STATUS")]
         status: Option<String>,
-        /// Only these: task.approve, task.add, migrate.run, retention.run
+        /// Filter by kind: task.approve, task.add, migrate.run, retention.run
         #[arg(long, value_name = "KIND")]
         kind: Option<String>,
-        /// Only those about the record with this id
+        /// Filter by the id of the record that the operation is about
         #[arg(long, value_name = "ID")]
         subject: Option<String>,
         /// Number of operations to show
         #[arg(long, value_name = "N", default_value_t = 100)]
         limit: usize,
-        /// The `next` of the previous page
+        /// Start after another page: its `next` value
         #[arg(long, value_name = "CURSOR")]
         cursor: Option<String>,
-        /// Print the page as JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Shows an operation: its progress, and how it ended
+    /// Shows the progress and result of an operation
     #[command(after_help = "Examples:
   coven operation show 1a2b
   coven operation show 1a2b --json | jq .progress")]
@@ -66,11 +66,11 @@ enum Verb {
         /// Operation id or unique prefix
         #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
         id: String,
-        /// Print the record
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Waits until an operation has ended; succeeds if it completed
+    /// Waits for the end of an operation; exits with 0 if it completed
     #[command(after_help = "Examples:
   coven operation wait 1a2b && git push
   coven operation wait 1a2b --json | jq .result")]
@@ -78,7 +78,7 @@ enum Verb {
         /// Operation id or unique prefix
         #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
         id: String,
-        /// Print the record
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
@@ -141,7 +141,7 @@ fn done(operation: &Operation) -> String {
     progress.total.map_or_else(|| progress.done.to_string(), |total| format!("{}/{total}", progress.done))
 }
 
-/// The error of an operation that failed, else its last step.
+/// Returns the error of a failed operation, else its last step.
 fn message(operation: &Operation) -> &str {
     operation.error.as_ref().map_or(&operation.progress.message, |error| &error.message)
 }

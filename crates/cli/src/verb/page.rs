@@ -1,4 +1,4 @@
-//! The flags of a verb that lists something page by page.
+//! Paging flags of verbs that print one page of a list.
 
 use clap::builder::RangedU64ValueParser;
 use coven_api::list::{BadCursor, MAX_LIMIT, PageQuery, TimeCursor};
@@ -10,24 +10,24 @@ const DEFAULT_LIMIT: usize = 100;
 
 #[derive(Debug, Default, clap::Args)]
 pub struct PageArgs {
-    /// At most this many [default: 100]
+    /// Maximum number of items [default: 100]
     #[arg(long, value_name = "N", value_parser = limit())]
     pub limit: Option<usize>,
-    /// The next page: the `next` of the previous one
+    /// Start after another page: its `next` value
     #[arg(long)]
     pub cursor: Option<String>,
 }
 
 impl PageArgs {
-    /// The size of a page of a list that this program reads itself.
+    /// Page size of a list that this program reads without the daemon.
     pub fn limit(&self) -> usize {
         self.limit.unwrap_or(DEFAULT_LIMIT)
     }
 
-    /// The cursor of such a list.
+    /// Cursor of such a list.
     pub fn cursor(&self) -> Result<Option<TimeCursor>, Failure> {
         let parsed = self.cursor.as_deref().map(str::parse).transpose();
-        parsed.map_err(|error: BadCursor| Failure::usage(error.to_string(), "Leave --cursor out for the first page"))
+        parsed.map_err(|error: BadCursor| Failure::usage(error.to_string(), "Omit --cursor for the first page"))
     }
 }
 
@@ -42,9 +42,9 @@ pub fn limit() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..=MAX_LIMIT as u64)
 }
 
-/// Prints below a table how to see the next page.
-pub fn say_more(next: Option<&str>) {
+/// Prints how to get the next page.
+pub fn print_next_page(next: Option<&str>) {
     if let Some(next) = next {
-        output::note(format_args!("more: add --cursor {next}"));
+        output::note(format_args!("next page: --cursor {next}"));
     }
 }

@@ -1,4 +1,4 @@
-//! `coven questions`: the question sets of this user, whoever asked them.
+//! `coven questions`: lists, shows and dismisses this user's question sets, and prints their answers.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::ExitCode;
@@ -19,19 +19,19 @@ use crate::command_line::Place;
 use crate::failure::{Failure, REFUSED};
 use crate::output;
 
-/// Lists the questions of agents, shows them, takes them away, and gives their answers
+/// Lists, shows and dismisses question sets, and prints their answers
 #[derive(Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "Examples:
-  coven questions                        what waits for an answer, the oldest first
+  coven questions                        pending sets, oldest first
   coven questions list --all --json | jq -r '.items[].status'
   coven questions show 1a2b
-  coven questions answers 1a2b           as the agent gets them
+  coven questions answers 1a2b           in the form that the agent gets
   coven questions history --search database
-  coven questions dismiss 1a2b           into the archive; whoever waits for it is told
+  coven questions dismiss 1a2b           moves it to the archive; the asking program stops waiting
 
-Answer them with `coven answer`. Needs no daemon and no home: the sets are folders below AUQ_SESSION_DIR, else below
+Answer them with `coven answer`. Needs no daemon and no home: the sets are folders in AUQ_SESSION_DIR, or else in
 $XDG_DATA_HOME/auq/sessions."
 )]
 pub struct Args {
@@ -43,7 +43,7 @@ pub struct Args {
 
 #[derive(Debug, clap::Args)]
 struct List {
-    /// What is finished or broken too
+    /// Include finished and broken sets
     #[arg(long)]
     all: bool,
     /// Print JSON
@@ -55,43 +55,43 @@ struct List {
 
 #[derive(Debug, clap::Args)]
 struct Set {
-    /// The set: its id, or any beginning of it that no other set has
+    /// Question set id or unique prefix
     #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     id: String,
 }
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Lists the sets that wait for an answer, the oldest first
+    /// Lists pending sets, oldest first
     #[command(after_help = "Examples:
   coven questions list --all --json | jq -r '.items[].status'")]
     List(List),
-    /// Shows one set: its questions, options and answers
+    /// Shows a set: questions, options and answers
     #[command(after_help = "Examples:
   coven questions show 1a2b")]
     Show {
         #[command(flatten)]
         set: Set,
-        /// Print the record
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Takes a set away, into the archive
+    /// Moves a set to the archive
     #[command(after_help = "Examples:
   coven questions dismiss 1a2b --yes")]
     Dismiss {
         #[command(flatten)]
         set: Set,
-        /// Do not ask, although it waits for an answer
+        /// Dismiss a pending set without confirmation
         #[arg(long)]
         yes: bool,
     },
-    /// Lists the sets that are finished, the newest first
+    /// Lists finished sets, newest first
     #[command(after_help = "Examples:
   coven questions history --search database --limit 5")]
     History {
-        /// Only sets with these words in questions, options or answers
-        #[arg(long, value_name = "WORDS")]
+        /// Filter by text in questions, options or answers
+        #[arg(long, value_name = "TEXT")]
         search: Option<String>,
         /// Print JSON
         #[arg(long)]
@@ -99,16 +99,16 @@ enum Verb {
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Prints the answers as the agent gets them, and marks them as read
+    /// Prints the answers in the form that the agent gets, and marks them as read
     #[command(after_help = "Examples:
   coven questions answers 1a2b
 
-Exits with 0 if there are answers, 4 while it waits for them, 10 if it was rejected,
-11 if it timed out, 12 if it was abandoned.")]
+Exits with 0 if the set is answered, 4 if it is pending, 10 if rejected,
+11 if timed out, 12 if abandoned.")]
     Answers {
         #[command(flatten)]
         set: Set,
-        /// Print the record
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
@@ -133,8 +133,8 @@ pub fn run(args: Args, _place: &Place) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What `coven answer` prints where it has no screen.
-pub fn list_waiting(folder: &QuestionFolder) -> Result<(), Failure> {
+/// Prints the pending sets, for `coven answer` without a screen.
+pub fn list_pending(folder: &QuestionFolder) -> Result<(), Failure> {
     folder.abandon_orphans(clock::now());
     list(folder, List { all: false, json: false, page: PageArgs::default() })
 }
@@ -146,7 +146,7 @@ fn list(folder: &QuestionFolder, how: List) -> Result<(), Failure> {
     let broken = listed.iter().filter(|listed| matches!(listed, Listed::Broken { .. })).count();
     listed.retain(|listed| how.all || is_waiting(listed));
     if broken > 0 && !how.all {
-        output::note(format_args!("{broken} broken, left out; --all shows why"));
+        output::note(format_args!("{broken} broken sets are not shown; see them with --all"));
     }
     let mut places: Vec<(TimeCursor, Listed)> = listed.into_iter().map(|it| (place(folder, &it), it)).collect();
     places.sort_by(|(a, _), (b, _)| a.cmp(b));
@@ -160,17 +160,17 @@ fn list(folder: &QuestionFolder, how: List) -> Result<(), Failure> {
         }));
     }
     if page.items.is_empty() {
-        let hint = if count > broken && !how.all { "; `coven questions history` has what is finished" } else { "" };
-        output::note(format_args!("no questions wait{hint}"));
+        let hint = if count > broken && !how.all { "; list finished sets with `coven questions history`" } else { "" };
+        output::note(format_args!("no question set is pending{hint}"));
         return Ok(());
     }
     let page = page.map(|(_, listed)| listed);
     print_table(&list_table(&page.items, clock::now()))?;
-    page::say_more(page.next.as_deref());
+    page::print_next_page(page.next.as_deref());
     Ok(())
 }
 
-/// The position of a set in the list: a set that cannot be read has the time when it was last changed.
+/// Returns the position of a set in the list. A broken set has the time of its last change.
 fn place(folder: &QuestionFolder, listed: &Listed) -> TimeCursor {
     match listed {
         Listed::Sound(set) => TimeCursor::new(set.created_at, set.id),
@@ -195,13 +195,13 @@ fn history(folder: &QuestionFolder, search: Option<&str>, page: &PageArgs, as_js
     }
     if page.items.is_empty() {
         output::note(format_args!(
-            "nothing is finished{}",
-            if search.is_some() { " with these words in it" } else { "" }
+            "no finished question set{}",
+            if search.is_some() { " contains this text" } else { "" }
         ));
         return Ok(());
     }
     print_table(&history_table(&page.items, clock::now()))?;
-    page::say_more(page.next.as_deref());
+    page::print_next_page(page.next.as_deref());
     Ok(())
 }
 
@@ -210,19 +210,19 @@ fn print_table(table: &crate::table::Table) -> Result<(), Failure> {
     output::text(&table.text(width))
 }
 
-fn dismiss(folder: &QuestionFolder, prefix: &str, is_meant: bool) -> Result<(), Failure> {
+fn dismiss(folder: &QuestionFolder, prefix: &str, is_confirmed: bool) -> Result<(), Failure> {
     let id = folder.find(prefix)?;
-    // A broken set cannot be read, and nobody waits for it.
+    // A broken set needs no confirmation: no program waits for it.
     let is_waiting = folder.read(&id).is_ok_and(|set| set.state == QuestionSetState::Pending);
-    if is_waiting && !is_meant {
+    if is_waiting && !is_confirmed {
         if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
-            let what = format!("the set waits for an answer and dismissing it was not confirmed: {id}");
-            return Err(Failure::usage(what, "Add --yes if it is meant"));
+            let what = format!("question set {id} is unanswered; dismissing it needs confirmation");
+            return Err(Failure::usage(what, "Add --yes to dismiss it"));
         }
-        confirm(&format!("It waits for an answer. Dismiss it all the same ({id})? [y/N] "))?;
+        confirm(&format!("Question set {id} is unanswered. Dismiss it anyway? [y/N] "))?;
     }
     folder.dismiss(&id)?;
-    output::line(format_args!("dismissed, kept in {}: {id}", folder.archive().display()))
+    output::line(format_args!("dismissed, archived in {}: {id}", folder.archive().display()))
 }
 
 fn confirm(question: &str) -> Result<(), Failure> {
@@ -266,7 +266,7 @@ fn answers(folder: &QuestionFolder, prefix: &str, as_json: bool) -> Result<ExitC
     }
     if code == 0 {
         match folder.mark_read(&id, clock::now()) {
-            // Somebody dismissed it since: it has been read all the same.
+            // The set was dismissed meanwhile; the answers were printed anyway.
             Ok(()) | Err(QuestionError::NotFound { .. } | QuestionError::NoAnswers { .. }) => {}
             Err(error) => return Err(error.into()),
         }

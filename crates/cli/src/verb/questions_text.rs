@@ -1,4 +1,4 @@
-//! Question sets in words.
+//! Formats question sets for people.
 
 use coven_domain::Timestamp;
 use coven_domain::question::{Question, format_answers};
@@ -48,7 +48,7 @@ fn titles(set: &QuestionSet) -> String {
     titles.join(", ")
 }
 
-/// What came of it, on one line.
+/// Formats the result of a set on one line.
 pub fn outcome(set: &QuestionSet) -> String {
     let reason = set.rejection_reason.clone().or_else(|| set.abandon_reason.clone());
     let Some(given) = &set.answers else { return reason.unwrap_or_else(|| "-".to_owned()) };
@@ -62,7 +62,7 @@ pub fn outcome(set: &QuestionSet) -> String {
     answers.collect::<Vec<_>>().join("; ")
 }
 
-/// Whether the words stand anywhere in the set, in whatever case.
+/// Returns whether the set contains this text, ignoring case.
 pub fn mentions(set: &QuestionSet, words: &str) -> bool {
     let words = words.to_lowercase();
     let has = |text: &str| text.to_lowercase().contains(&words);
@@ -78,7 +78,7 @@ pub fn mentions(set: &QuestionSet, words: &str) -> bool {
         || set.working_directory.as_deref().is_some_and(has)
 }
 
-/// Everything about one set, for people.
+/// Formats one set in full.
 pub fn details(set: &QuestionSet, now: Timestamp) -> String {
     let age = format::format_duration(now.since(set.created_at));
     let mut lines = vec![
@@ -99,7 +99,7 @@ pub fn details(set: &QuestionSet, now: Timestamp) -> String {
     text
 }
 
-/// What is asked, with its options, and what was answered.
+/// Formats the questions with their options, and the answers.
 pub fn questions_and_answers(set: &QuestionSet) -> String {
     let mut text = String::new();
     for (place, question) in set.questions.iter().enumerate() {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_has_what_tells_a_set_from_others() {
+    fn a_row_has_id_age_status_and_titles() {
         let broken = Listed::Broken {
             id: "273b747a-549b-4b6b-ae62-f1b0c3f21b86".parse().expect("an id"),
             why: QuestionError::NotFound { id: "x".into() },
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn history_says_what_came_of_it() {
+    fn history_shows_the_outcome() {
         let rejected = QuestionSet { rejection_reason: Some("too vague".into()), ..set(QuestionSetState::Rejected) };
         let text = history_table(&[answered(), rejected], NOW).text(None);
         let expected = "ID        ENDED  STATUS     READ  QUESTIONS  OUTCOME\n\
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_details_show_questions_and_answers_and_nothing_acts_on_the_terminal() {
+    fn details_show_sanitized_questions_and_answers() {
         let pending = details(&set(QuestionSetState::Pending), NOW);
         for part in
             ["1. Letter (multiple choice)", "   Which␛[31m?\n   Really\n", "   - A — first", "coven answer 173b747a"]

@@ -1,4 +1,4 @@
-//! `coven rename`: gives a session another title.
+//! `coven rename`: changes the title of a session.
 
 use std::process::ExitCode;
 
@@ -13,18 +13,18 @@ use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
 use crate::{format, output};
 
-/// Gives a session another title
+/// Changes the title of a session
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven rename 1a2b \"the parser\"
-  coven attach \"the parser\"     a title names a session as its id does")]
+  coven attach \"the parser\"     a title works like an id")]
 pub struct Args {
     #[command(flatten)]
     session: SessionArg,
-    /// The new title; words are joined
+    /// New title; words are joined
     #[arg(value_name = "TITLE", required = true)]
     title: Vec<String>,
-    /// Print the session's record
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

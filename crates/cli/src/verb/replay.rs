@@ -1,4 +1,4 @@
-//! `coven replay`: plays a session again, in its original timing.
+//! `coven replay`: replays a session in its original timing.
 
 use std::process::ExitCode;
 
@@ -17,24 +17,24 @@ use crate::failure::Failure;
 use crate::replay::{self, Speed};
 use crate::{log_check, output, own_session};
 
-/// Plays a session again in its original timing; into a pipe or file, writes its log and nothing else
+/// Replays a session in its original timing; writes the raw log into a pipe or file
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  coven replay                          the newest
+  coven replay                          the newest session
   coven replay 1a2b --speed 4
-  coven replay 1a2b > output            every byte the session wrote
-  coven replay 1a2b --from 1048576      from that byte on
+  coven replay 1a2b > output            all its output, byte for byte
+  coven replay 1a2b --from 1048576      starts at that byte
 
-A session of `run --acp` is shown as the conversation it was; into a pipe, as the bytes of the protocol.
+A session of `run --acp` is shown as a conversation; into a pipe, as the bytes of the protocol.
 
 Keys: space pauses, the arrows jump 5 seconds, + and - change the speed, q quits.")]
 pub struct Args {
     #[command(flatten)]
     session: NewestArg,
-    /// How much faster than it was, or max
+    /// Playback speed as a factor, or max
     #[arg(long, default_value = "1", value_name = "N|max")]
     speed: Speed,
-    /// Begin at this byte of the log
+    /// Log offset to start at
     #[arg(long, default_value_t = 0, value_name = "OFFSET")]
     from: u64,
 }
@@ -49,7 +49,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     Ok(signal.map_or(ExitCode::SUCCESS, signal_code))
 }
 
-/// From the beginning, as it was.
+/// Replays a session from its start at normal speed.
 pub fn play(home: &Home, id: &str) -> Result<(), Failure> {
     on_terminal(home, id, "1".parse().expect("a speed"), 0).map(drop)
 }
@@ -59,7 +59,7 @@ fn on_terminal(home: &Home, id: &str, speed: Speed, from: u64) -> Result<Option<
     let mut link = runtime.block_on(DaemonClient::open(home))?;
     let record = runtime.block_on(link.session(id))?;
     if record.channel == Channel::Acp {
-        // What the agent wrote is a protocol; what was said is what a person wants to see.
+        // Show the messages: the agent's raw output is a protocol.
         plain::print_transcript(&DaemonConnector::to(home)?, &record)?;
         return Ok(None);
     }

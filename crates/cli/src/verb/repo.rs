@@ -1,4 +1,4 @@
-//! `coven repo`: the Git repositories that agents work in.
+//! `coven repo`: registers the Git repositories that agents work in.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::table::Table;
 use crate::{format, output};
 
-/// Limit for the record of one repository.
+/// Size limit of a repository record.
 const MAX_RECORD_BYTES: usize = 1 << 20;
 
 /// Registers, lists and removes the Git repositories that agents work in
@@ -28,9 +28,9 @@ const MAX_RECORD_BYTES: usize = 1 << 20;
   coven repo add                      the repository of this folder
   coven repo add ~/src/site --name site
   coven repo list
-  coven repo remove site              forgets it; nothing on disk is touched
+  coven repo remove site              unregisters it; changes no files
 
-`coven run … --acp` registers the repository it is in by itself.")]
+`coven run … --acp` registers its repository automatically.")]
 pub struct Args {
     #[command(subcommand)]
     verb: Verb,
@@ -43,16 +43,16 @@ enum Verb {
   coven repo add
   coven repo add ~/src/parser --name parser")]
     Add {
-        /// Any folder in it [default: this one]
+        /// Folder in the repository [default: the current folder]
         path: Option<PathBuf>,
-        /// What to call it [default: the name of its folder]
+        /// Name of the repository [default: the name of its folder]
         #[arg(long)]
         name: Option<String>,
-        /// Print the record
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Lists the repositories
+    /// Lists repositories
     #[command(after_help = "Examples:
   coven repo list")]
     List {
@@ -62,14 +62,14 @@ enum Verb {
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Forgets a repository; its sessions and files stay
+    /// Unregisters a repository; its sessions and files stay
     #[command(after_help = "Examples:
   coven repo remove parser")]
     Remove {
-        /// The repository: its id or a beginning of it, its name or its path
+        /// Repository id, unique prefix, name or path
         #[arg(value_name = "ID|NAME|PATH")]
         repo: String,
-        /// Print the record
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
@@ -86,7 +86,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                 let list = link.call(ListRepos::request().query(&page.into())).await?;
                 let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
                 output::text(&table(&list.items).text(width))?;
-                page::say_more(list.next.as_deref());
+                page::print_next_page(list.next.as_deref());
             }
             Verb::Remove { repo, json } => {
                 let id = find(&mut link, &repo).await?.id;
@@ -108,7 +108,7 @@ async fn add(
     let answer = link.stream(AddRepo::request().body(&request)).await?;
     let is_new = answer.status() == 201;
     let body = answer.read_to_end(MAX_RECORD_BYTES).await?;
-    print(&body, as_json, if is_new { "added" } else { "registered already" })
+    print(&body, as_json, if is_new { "added" } else { "already registered" })
 }
 
 fn print(body: &[u8], as_json: bool, what_happened: &str) -> Result<(), Failure> {
@@ -142,14 +142,14 @@ async fn all(link: &mut DaemonClient) -> Result<Vec<RepoRecord>, Failure> {
     }
 }
 
-/// The repository that a person means: by id, beginning of an id, name or path.
+/// Finds a repository by id, id prefix, name or path.
 pub async fn find(link: &mut DaemonClient, wanted: &str) -> Result<RepoRecord, Failure> {
     let repos = all(link).await?;
-    // A path may be written in many ways; the daemon knows it by the real one.
+    // The daemon stores canonical paths.
     let path = std::fs::canonicalize(wanted).ok().and_then(|path| path.into_os_string().into_string().ok());
     let found = pick(&repos, wanted, path.as_deref())?;
     found.cloned().ok_or_else(|| {
-        let (code, message) = (ErrorCode::RepoNotFound, format!("no repository is called {wanted}"));
+        let (code, message) = (ErrorCode::RepoNotFound, format!("no repository has the id, name or path {wanted}"));
         Failure::from(ClientError::Api {
             status: code.status(),
             code: code.as_str().to_owned(),
@@ -175,8 +175,8 @@ fn pick<'a>(repos: &'a [RepoRecord], wanted: &str, path: Option<&str>) -> Result
             [one] => return Ok(Some(one)),
             several => {
                 let paths: Vec<&str> = several.iter().map(|repo| repo.path.as_str()).collect();
-                let what = format!("{wanted} may be any of {}", paths.join(", "));
-                return Err(Failure::usage(what, "Give the path, or more of the id"));
+                let what = format!("{wanted} matches several repositories: {}", paths.join(", "));
+                return Err(Failure::usage(what, "Use the path or a longer id prefix"));
             }
         }
     }
@@ -203,17 +203,17 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_is_meant_by_id_name_or_path() {
+    fn a_repository_is_found_by_id_name_or_path() {
         let repos = [repo(SITE, "site", "/src/site"), repo(APP, "app", "/src/app"), repo(OLD, "app", "/old/app")];
         let found = |wanted, path| pick(&repos, wanted, path).map(|repo| repo.map(|repo| repo.id.to_string()));
         for (wanted, id) in [(SITE, SITE), ("abd", APP), ("site", SITE), ("/old/app", OLD), ("9", OLD)] {
-            assert_eq!(found(wanted, None).expect("it is clear").as_deref(), Some(id), "{wanted}");
+            assert_eq!(found(wanted, None).expect("unique").as_deref(), Some(id), "{wanted}");
         }
-        assert_eq!(found("nothing", None).expect("it is clear"), None);
-        assert_eq!(found("", None).expect("it is clear"), None);
+        assert_eq!(found("nothing", None).expect("unique"), None);
+        assert_eq!(found("", None).expect("unique"), None);
         for wanted in ["ab", "app"] {
-            assert!(found(wanted, None).is_err(), "{wanted} may be two");
+            assert!(found(wanted, None).is_err(), "{wanted} matches two");
         }
-        assert_eq!(found("some/link", Some("/src/site")).expect("it is clear").as_deref(), Some(SITE));
+        assert_eq!(found("some/link", Some("/src/site")).expect("unique").as_deref(), Some(SITE));
     }
 }

@@ -1,4 +1,4 @@
-//! `coven sacrifice`: deletes a session with everything it wrote.
+//! `coven sacrifice`: deletes a session with its log and history.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::ExitCode;
@@ -12,22 +12,22 @@ use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
 use crate::format;
 
-/// What a person types to show that it is meant.
-const WORD: &str = "sacrifice";
+/// The word that confirms the deletion.
+const CONFIRMATION: &str = "sacrifice";
 
-/// Deletes a session that does not run, with its log and its history, for good
+/// Deletes a session that is not running, permanently, with its log and history
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  coven sacrifice 1a2b           asks to type the word
+  coven sacrifice 1a2b           asks for confirmation
   coven sacrifice 1a2b --yes
   coven archive 1a2b             hides it instead")]
 pub struct Args {
     #[command(flatten)]
     sessions: SessionsArg,
-    /// Do not ask
+    /// Delete without confirmation
     #[arg(long)]
     yes: bool,
-    /// Print the records they had, one per line
+    /// Print JSON, one deleted record per line
     #[arg(long)]
     json: bool,
 }
@@ -37,15 +37,15 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let can_ask = io::stdin().is_terminal() && io::stderr().is_terminal();
     if !args.yes && !can_ask {
         return Err(Failure::usage(
-            format!("deleting for good was not confirmed: {}", args.sessions.ids.join(", ")),
-            "Add --yes if it is meant, or `coven archive` it instead",
+            format!("permanent deletion needs confirmation: {}", args.sessions.ids.join(", ")),
+            "Add --yes to delete, or use `coven archive` instead",
         ));
     }
     block_on(async {
         let mut link = DaemonClient::open(&home).await?;
         each(&args.sessions.ids, async |id| {
             let record = link.session(id).await?;
-            // The session that was shown: the prefix may match another one by now.
+            // Use the id of the shown session: the prefix may match another one by now.
             let id = record.id.to_string();
             if !args.yes {
                 ask(&format::sanitize_line(&record.title), &id)?;
@@ -62,12 +62,12 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 
 fn ask(title: &str, id: &str) -> Result<(), Failure> {
     let mut err = io::stderr().lock();
-    let question = format!("Delete \"{title}\" with everything it wrote? Type {WORD} to go on ({id}): ");
+    let question = format!("Delete \"{title}\" ({id}) with its log and history? Type {CONFIRMATION} to confirm: ");
     err.write_all(question.as_bytes()).and_then(|()| err.flush()).map_err(Failure::Output)?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer).map_err(Failure::Input)?;
     match answer.trim() {
-        WORD => Ok(()),
-        _ => Err(Failure::refused("nothing was deleted", format!("Type the word {WORD} to delete it"))),
+        CONFIRMATION => Ok(()),
+        _ => Err(Failure::refused("nothing was deleted", format!("Type {CONFIRMATION} to delete it"))),
     }
 }

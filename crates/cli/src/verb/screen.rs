@@ -1,4 +1,4 @@
-//! `coven screen`: what a session's terminal shows.
+//! `coven screen`: prints the screen of a session.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
 use crate::output;
 
-/// Prints what a session's terminal shows now, or showed at some byte of its log
+/// Prints the current screen of a session, or its screen at a log offset
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven screen 1a2b
@@ -24,10 +24,10 @@ pub struct Args {
     /// Format of the output
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// The screen as it was when the log stood at this byte
+    /// Log offset of the screen [default: the end]
     #[arg(long, value_name = "OFFSET")]
     at: Option<u64>,
-    /// The same as --format json
+    /// Print JSON, like --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
 }
@@ -35,7 +35,7 @@ pub struct Args {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     Text,
-    /// The bytes that paint it on a terminal
+    /// Bytes that paint the screen on a terminal
     Ansi,
     Html,
     Json,

@@ -1,4 +1,4 @@
-//! `coven daemon serve`: the daemon itself, in the foreground. Started by the commands that need it.
+//! `coven daemon serve`: runs the daemon in the foreground. Other commands start it.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use clap::Parser;
 use crate::command_line::Place;
 use crate::failure;
 
-/// Not listed: `coven daemon start` is the way for people.
+/// Hidden: users run `coven daemon start`.
 #[derive(Debug, Parser)]
 #[command(name = "coven daemon serve", no_binary_name = true)]
 struct Args {

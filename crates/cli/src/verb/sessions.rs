@@ -1,4 +1,4 @@
-//! `coven sessions`: the browser on a terminal, a table elsewhere, records for programs.
+//! `coven sessions`: opens the browser on a terminal, or prints a table or JSON.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -30,43 +30,43 @@ use crate::{format, inbox_alerts, output, own_session, spawn};
   coven sessions                                 the browser
   coven sessions --plain --status running
   coven sessions --json --all | jq -r '.items[].id'
-  coven sessions --kind conversation --plain     go on with one by `coven spawn --resume ID`
+  coven sessions --kind conversation --plain     resume one with `coven spawn --resume ID`
   coven sessions --harness claude --limit 5 | cat")]
 pub struct Args {
     /// Print a table
     #[arg(long, conflicts_with_all = ["json", "manage"])]
     plain: bool,
-    /// Print a JSON page of the records
+    /// Print a page of JSON records
     #[arg(long, conflicts_with = "manage")]
     json: bool,
-    /// Archived sessions too
+    /// Include archived sessions
     #[arg(long)]
     all: bool,
     /// Open the browser on the terminal, even if standard input or output is redirected
     #[arg(long)]
     manage: bool,
-    /// Only these: created, running, completed, failed, killed, orphaned; of conversations active, completed, interrupted
+    /// Filter by status: created, running, completed, failed, killed, orphaned; conversations: active, completed, interrupted
     #[arg(long, value_delimiter = ',', value_name = "STATUS")]
     status: Vec<String>,
-    /// Only those of this kind [default: both]
+    /// Filter by kind [default: both]
     #[arg(long, value_enum)]
     kind: Option<Kind>,
-    /// Only those of this harness
+    /// Filter by harness
     #[arg(long)]
     harness: Option<String>,
-    /// At most this many, the newest first
+    /// Maximum number of items, newest first
     #[arg(long, value_name = "N", default_value_t = MAX_LIMIT, value_parser = page::limit())]
     limit: usize,
-    /// The next page: the `next` of the previous one
+    /// Start after another page: its `next` value
     #[arg(long, conflicts_with = "manage")]
     cursor: Option<Cursor>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kind {
-    /// What the daemon runs or ran
+    /// Session of the daemon
     Session,
-    /// What `coven spawn` keeps; read-only here
+    /// Conversation of `coven spawn`; read-only here
     Conversation,
 }
 
@@ -85,24 +85,21 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
     let (table, next) = sessions_list::table(&sessions, &conversations, args.limit, clock::now(), width)?;
     output::text(&table)?;
-    page::say_more(next.as_deref());
+    page::print_next_page(next.as_deref());
     if !conversations.is_empty() {
-        output::note(format_args!("go on with a conversation by `coven spawn --resume ID`"));
+        output::note(format_args!("resume a conversation with `coven spawn --resume ID`"));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The conversations that are asked for.
+/// Returns the conversations that match the filters.
 fn conversations(args: &Args) -> Result<Vec<Summary>, Failure> {
     if args.kind == Some(Kind::Session) {
         return Ok(Vec::new());
     }
     let mut listing = Conversations::locate().list(&Filter::default())?;
     for (id, why) in &listing.broken {
-        failure::print_error(&format!(
-            "the conversation {id} is left out: {}",
-            format::sanitize_line(&why.to_string())
-        ));
+        failure::print_error(&format!("skipped conversation {id}: {}", format::sanitize_line(&why.to_string())));
     }
     let is_wanted = |it: &Summary| {
         (args.status.is_empty() || args.status.iter().any(|word| word == it.status.as_str()))
@@ -114,13 +111,13 @@ fn conversations(args: &Args) -> Result<Vec<Summary>, Failure> {
     Ok(listing.conversations)
 }
 
-/// The states that only conversations have are not the daemon's business.
+/// Removes statuses that only conversations have, which the daemon would reject.
 fn session_statuses(words: &[String]) -> Vec<String> {
     let is_foreign = |word: &str| word.parse::<ConversationState>().is_ok() && word.parse::<SessionState>().is_err();
     words.iter().filter(|word| !is_foreign(word)).cloned().collect()
 }
 
-/// The daemon's page of sessions, as bytes.
+/// Fetches a page of sessions from the daemon, as bytes.
 fn sessions(home: &Home, args: &Args) -> Result<Vec<u8>, Failure> {
     let status = session_statuses(&args.status);
     let wants_none = status.is_empty() && !args.status.is_empty();
@@ -138,9 +135,9 @@ fn sessions(home: &Home, args: &Args) -> Result<Vec<u8>, Failure> {
     quick_get(home, ListSessions::request().query(&query))
 }
 
-/// The browser, with what it leads to, until it is left.
+/// Runs the browser and the actions chosen in it, until the user quits.
 fn browse(home: &Home, place: &Place, include_archived: bool) -> Result<ExitCode, Failure> {
-    // The browser connects by itself; this starts the daemon if it must, and says so if it cannot.
+    // The browser connects by itself. This starts the daemon before the screen opens, so that its errors are readable.
     block_on(DaemonClient::open(home))?;
     let mut options = BrowseOptions {
         socket: home.socket()?,
@@ -158,35 +155,35 @@ fn browse(home: &Home, place: &Place, include_archived: bool) -> Result<ExitCode
                     Ok(AttachOutcome::Detached) => {}
                     Ok(AttachOutcome::Signalled(signal)) => return Ok(attach_verb::signal_code(signal)),
                     Ok(AttachOutcome::Exited(_) | AttachOutcome::Shown) => wait_for_key("the sessions")?,
-                    Err(failure) => tell_failure(&failure)?,
+                    Err(failure) => show_failure(&failure)?,
                 }
             }
             tui::Outcome::Replay(id) => match replay::play(home, &id) {
                 Ok(()) => wait_for_key("the sessions")?,
-                Err(failure) => tell_failure(&failure)?,
+                Err(failure) => show_failure(&failure)?,
             },
             tui::Outcome::Resume(id) => {
                 if let Err(failure) = spawn::resume(place, id) {
-                    tell_failure(&failure)?;
+                    show_failure(&failure)?;
                 }
             }
             tui::Outcome::Summon(id) => match summon::summon(home, &id, false) {
                 Ok(_) => wait_for_key("the sessions")?,
-                Err(failure) => tell_failure(&failure)?,
+                Err(failure) => show_failure(&failure)?,
             },
         }
     }
 }
 
 /// Shows a failure before the browser opens again.
-fn tell_failure(failure: &Failure) -> Result<(), Failure> {
+fn show_failure(failure: &Failure) -> Result<(), Failure> {
     failure::print_error(&failure.sentence());
     wait_for_key("the sessions")
 }
 
-/// Gives a person the time to read what would vanish behind the next screen.
+/// Waits for a key, so that the user can read the output before the next screen hides it.
 pub fn wait_for_key(to: &str) -> Result<(), Failure> {
-    output::note(format_args!("[press any key to go back to {to}]"));
+    output::note(format_args!("[press any key to return to {to}]"));
     let _raw = RawMode::enter(std::io::stdin()).map_err(Failure::Terminal)?;
     let mut typed = [0; 256];
     read_typed(&mut typed, Duration::from_secs(86_400));

@@ -1,4 +1,4 @@
-//! `coven show`: everything known about one session.
+//! `coven show`: shows sessions in full.
 
 use std::process::ExitCode;
 
@@ -12,13 +12,13 @@ use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
 use crate::{format, output};
 
-/// Shows everything known about one session
+/// Shows all details of sessions
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  coven show 1a2b\n  coven show 1a2b --json | jq .status")]
 pub struct Args {
     #[command(flatten)]
     sessions: SessionsArg,
-    /// Print the records as JSON, one per line
+    /// Print JSON, one record per line
     #[arg(long)]
     json: bool,
 }
@@ -40,7 +40,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Everything known about a session, a line each.
+/// Formats a session, one field per line.
 fn page(record: &SessionRecord) -> String {
     let age = format::format_duration(clock::now().since(record.created_at));
     let mut lines = vec![

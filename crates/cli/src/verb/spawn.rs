@@ -1,4 +1,4 @@
-//! `coven spawn`: conversations with an agent, turn by turn, kept as files. Needs no daemon.
+//! `coven spawn`: chats with an agent turn by turn, saved as files. Needs no daemon.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,67 +13,67 @@ use crate::spawn::{self, Damaged, SpawnOptions};
 
 const TASK_FILE: Limit = Limit::new("a task file", 1 << 20);
 
-/// Talks with an agent turn by turn; the conversation is kept and can be gone on with
+/// Chats with an agent turn by turn; conversations are saved and can be resumed
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  coven spawn -i                              a new conversation; /help lists what can be typed
+  coven spawn -i                              a new conversation; /help lists the commands
   coven spawn -i --agent qa-test --session my-review
-  coven spawn --resume my-review              goes on where it ended
-  coven spawn task.md --session my-task       one turn with the task in a file
+  coven spawn --resume my-review              resumes a conversation
+  coven spawn task.md --session my-task       sends the task in a file as one turn
   coven spawn -i -- --model opus              arguments for the agent's program
   coven spawn --list-sessions --status active
   coven spawn --delete-session my-review
-  coven spawn --clean-sessions 30             deletes what nobody touched for 30 days
-  AURORA_SPAWN_TOOL=codex coven spawn -i      another tool than the default
+  coven spawn --clean-sessions 30             deletes conversations unchanged for 30 days
+  AURORA_SPAWN_TOOL=codex coven spawn -i      uses another tool than the default
 
-Conversations lie in ~/.aurora/spawn/sessions (AURORA_HOME), one file each. Turns run the tool's print mode.")]
+Conversations are files in ~/.aurora/spawn/sessions (AURORA_HOME). Turns use the tool's print mode.")]
 pub struct Args {
-    /// Start a conversation
+    /// Start an interactive conversation
     #[arg(long, short)]
     interactive: bool,
-    /// The agent to talk to, or the filter of the list
+    /// Agent definition to use, or filter for --list-sessions
     #[arg(long)]
     agent: Option<String>,
-    /// The name of the new conversation [default: made up]
+    /// Id of the new conversation [default: generated]
     #[arg(long, value_name = "ID", conflicts_with = "resume")]
     session: Option<String>,
-    /// Go on with a conversation
+    /// Resume a conversation
     #[arg(long, value_name = "ID")]
     resume: Option<String>,
-    /// List the conversations, the most recent first
+    /// List conversations, most recent first
     #[arg(long, conflicts_with_all = ["interactive", "resume"])]
     list_sessions: bool,
-    /// Only those in this state: active, completed or interrupted
+    /// Filter by status: active, completed or interrupted
     #[arg(long, requires = "list_sessions")]
     status: Option<ConversationState>,
-    /// Print the list as JSON
+    /// Print JSON
     #[arg(long, requires = "list_sessions")]
     json: bool,
     /// Delete a conversation
     #[arg(long, value_name = "ID", conflicts_with_all = ["interactive", "resume", "list_sessions"])]
     delete_session: Option<String>,
-    /// Delete conversations that nobody wrote to for so many days
+    /// Delete conversations unchanged for this many days
     #[arg(long, value_name = "DAYS", conflicts_with_all = ["interactive", "resume", "list_sessions", "delete_session"])]
     clean_sessions: Option<f64>,
-    /// Ask before deleting; needs a terminal
+    /// Ask for confirmation before deleting; needs a terminal
     #[arg(long)]
     interactive_confirm: bool,
-    /// Delete without asking (the default)
+    /// Delete without confirmation (the default)
     #[arg(long, short, conflicts_with = "interactive_confirm")]
     yes: bool,
     /// Fail if another process is writing to the conversation
     #[arg(long)]
     no_wait: bool,
-    /// Keep the good lines of a damaged file
+    /// Recover the intact lines of a damaged file
     #[arg(long, conflicts_with = "delete_damaged")]
     recover: bool,
     /// Delete a damaged file
     #[arg(long)]
     delete_damaged: bool,
-    /// Give up on a turn after so many seconds
+    /// Timeout of a turn in seconds
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u64>,
-    /// File with a task to send as one message; prints the answer. Not with --interactive
+    /// File with a task to send as one message; prints the answer
     #[arg(value_name = "TASK_FILE")]
     task_file: Option<PathBuf>,
     /// Arguments for the agent's program
@@ -81,10 +81,10 @@ pub struct Args {
     agent_args: Vec<String>,
 }
 
-/// What a file asks for.
-fn task_of(file: &Path) -> Result<String, Failure> {
+/// Reads a task file.
+fn read_task(file: &Path) -> Result<String, Failure> {
     let text = coven_files::read_text(file, TASK_FILE, Links::Follow).map_err(|error| match error {
-        error if error.is_not_found() => Failure::not_found(format!("there is no file {}", file.display()), ""),
+        error if error.is_not_found() => Failure::not_found(format!("file {} does not exist", file.display()), ""),
         error => Failure::usage(error.to_string(), ""),
     })?;
     match text.trim() {
@@ -114,7 +114,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     if args.task_file.is_none() && !args.interactive && args.resume.is_none() {
         return Err(Failure::usage("no task was given", "Name a file with the task, or chat with --interactive"));
     }
-    let task = args.task_file.as_deref().map(task_of).transpose()?;
+    let task = args.task_file.as_deref().map(read_task).transpose()?;
     let damaged = match (args.recover, args.delete_damaged) {
         (true, _) => Damaged::Recover,
         (false, true) => Damaged::Delete,

@@ -1,4 +1,4 @@
-//! `coven start`: launches a record made by `coven run --detach`.
+//! `coven start`: starts a session that was created by `coven run --detach`.
 
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
 use crate::output;
 
-/// Launches a session that `coven run --detach` wrote down
+/// Starts a session that was created by `coven run --detach`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven run claude \"fix the tests\" --detach
@@ -19,7 +19,7 @@ use crate::output;
 pub struct Args {
     #[command(flatten)]
     session: SessionArg,
-    /// Print the session's record
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

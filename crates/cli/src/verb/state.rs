@@ -1,4 +1,4 @@
-//! `coven state`: everything at one moment.
+//! `coven state`: prints a snapshot of the store.
 
 use std::process::ExitCode;
 
@@ -12,19 +12,19 @@ use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
 use crate::output;
 
-/// Prints everything the store knows at one moment, with the number of the last event
+/// Prints a snapshot of the store, with the number of the last event
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  coven state\n  coven state --json | jq .event_number\n  coven state --json --limit 100 | jq .next"
 )]
 pub struct Args {
-    /// Print it as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
     /// Number of rows to print
     #[arg(long, value_name = "N", requires = "json")]
     limit: Option<usize>,
-    /// Start behind another page: its `next`
+    /// Start after another page: its `next` value
     #[arg(long, value_name = "CURSOR", requires = "json")]
     cursor: Option<String>,
 }

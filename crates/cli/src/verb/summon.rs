@@ -1,4 +1,4 @@
-//! `coven summon`: brings an archived session back and shows it.
+//! `coven summon`: unarchives a session and shows it.
 
 use std::process::ExitCode;
 
@@ -14,16 +14,16 @@ use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
 use crate::output;
 
-/// Brings an archived session back into the list and shows its log; nothing is run again
+/// Unarchives a session and shows its log; does not start it again
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  coven sessions --all     lists archived sessions too
+  coven sessions --all     includes archived sessions
   coven summon 1a2b
-  coven summon 1a2b --json     brings it back and shows nothing but the record")]
+  coven summon 1a2b --json     unarchives it and prints only the record")]
 pub struct Args {
     #[command(flatten)]
     session: SessionArg,
-    /// Print the session's record instead of its log
+    /// Print JSON instead of the log
     #[arg(long)]
     json: bool,
 }
@@ -33,7 +33,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     Ok(super::attach::exit_code(outcome))
 }
 
-/// Brings it back, then replays and follows it.
+/// Unarchives a session, then attaches to it.
 pub fn summon(home: &Home, id: &str, as_json: bool) -> Result<AttachOutcome, Failure> {
     let body = block_on(async { Ok(DaemonClient::open(home).await?.bytes(SummonSession::of(id)).await?) })?;
     if as_json {
@@ -43,7 +43,7 @@ pub fn summon(home: &Home, id: &str, as_json: bool) -> Result<AttachOutcome, Fai
     let record: SessionRecord = serde_json::from_slice(&body).map_err(ClientError::from)?;
     output::note(format_args!("{}", named("summoned", &record)));
     match record.status.as_str() {
-        // It never ran: there is nothing to show.
+        // The session never started, so it has no output.
         "created" => Ok(AttachOutcome::Shown),
         _ => attach::open(home, &record.id.to_string(), Options { start: Start::Screen, is_read_only: false }),
     }

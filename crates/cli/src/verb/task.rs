@@ -1,4 +1,4 @@
-//! `coven task`: the work that agents are to do.
+//! `coven task`: manages the tasks that agents work on.
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -30,8 +30,8 @@ use crate::failure::Failure;
 use crate::listing::{self, Paging};
 use crate::{operation, output, piped};
 
-/// Ids that fit into one request.
-const IDS: usize = 200;
+/// Ids per request.
+const IDS_PER_REQUEST: usize = 200;
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let verb = match args.verb {
@@ -62,7 +62,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                     by,
                 };
                 let made = link.call(CreateTask::request().body(&request)).await?;
-                tell(&made, "added", json)?;
+                print_task(&made, "added", json)?;
             }
             Verb::List { tree, paging, json, status, all, kind, priority, tag, parent, ready } => {
                 let status = status.or_else(|| (!all).then(|| "open,in_progress,pending_merge,blocked".to_owned()));
@@ -113,18 +113,18 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                     parent: if no_parent { Some(None) } else { parent.map(Some) },
                     depends_on: (no_depends_on || !depends_on.is_empty()).then_some(depends_on),
                     tags: (no_tags || !tags.is_empty()).then_some(tags),
-                    harness: fields.harness.map(emptied),
+                    harness: fields.harness.map(none_if_empty),
                     args: (no_args || !agent_args.is_empty()).then_some(agent_args),
-                    workflow: fields.workflow.map(emptied),
-                    base_branch: fields.base.map(emptied),
+                    workflow: fields.workflow.map(none_if_empty),
+                    base_branch: fields.base.map(none_if_empty),
                     repo: repo.map(|dir| folder(Some(dir))).transpose()?.map(Some),
                     by: None,
                 };
                 if request == EditTaskRequest::default() {
-                    return Err(Failure::usage("nothing is to be changed", "Give at least one of the flags in --help"));
+                    return Err(Failure::usage("no changes given", "Use at least one of the flags in --help"));
                 }
                 let record = edit(&mut link, &id, &EditTaskRequest { by, ..request }).await?;
-                tell(&record, "changed", json)?;
+                print_task(&record, "changed", json)?;
             }
             Verb::Start { ids, harness, base, repo, json, agent_args } => {
                 let changes = EditTaskRequest {
@@ -136,11 +136,15 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                 };
                 return each(&ids, async |id| start(&mut link, id, &changes, by.clone(), json).await).await;
             }
-            Verb::Release { id, json } => moved::<ReleaseTask>(&mut link, &id, None, by, "released", json).await?,
-            Verb::Block { id, reason, json } => moved::<BlockTask>(&mut link, &id, reason, by, "blocked", json).await?,
-            Verb::Unblock { id, json } => moved::<UnblockTask>(&mut link, &id, None, by, "unblocked", json).await?,
+            Verb::Release { id, json } => transition::<ReleaseTask>(&mut link, &id, None, by, "released", json).await?,
+            Verb::Block { id, reason, json } => {
+                transition::<BlockTask>(&mut link, &id, reason, by, "blocked", json).await?
+            }
+            Verb::Unblock { id, json } => {
+                transition::<UnblockTask>(&mut link, &id, None, by, "unblocked", json).await?
+            }
             Verb::Reject { id, reason, json } => {
-                moved::<RejectTask>(&mut link, &id, Some(reason), by, "rejected", json).await?;
+                transition::<RejectTask>(&mut link, &id, Some(reason), by, "rejected", json).await?;
             }
             Verb::Approve { ids, wait, json } => {
                 let approve = async |id: &str| {
@@ -151,7 +155,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                     }
                     let task: TaskRecord = operation::result(&home, &mut link, started).await?;
                     let is_merged = task.changes.is_none_or(|changes| changes.files > 0);
-                    tell(&task, if is_merged { "merged" } else { "closed without a merge, no changes" }, json)
+                    print_task(&task, if is_merged { "merged" } else { "closed without a merge, no changes" }, json)
                 };
                 return each(&ids, approve).await;
             }
@@ -164,12 +168,10 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                 let close = async |id: &str| {
                     let request = TaskMoveRequest { reason: reason.clone(), by: by.clone() };
                     let closed = link.call(CloseTask::of(id).body(&request)).await?;
-                    let closed = stopped(&mut link, closed).await?;
-                    tell(&closed, "closed", json)?;
+                    let closed = wait_until_stopped(&mut link, closed).await?;
+                    print_task(&closed, "closed", json)?;
                     if closed.base_commit.is_some() && !json {
-                        output::note(format_args!(
-                            "What was done for it and not merged is in `coven task rescue list`."
-                        ));
+                        output::note(format_args!("Unmerged work of this task is listed by `coven task rescue list`."));
                     }
                     Ok(())
                 };
@@ -201,7 +203,7 @@ async fn edit(link: &mut DaemonClient, id: &str, request: &EditTaskRequest) -> R
     Ok(link.call(EditTask::of(id).body(request)).await?)
 }
 
-/// Starts a task, after the changes that its start asks for.
+/// Applies `changes` to a task and starts it.
 async fn start(
     link: &mut DaemonClient,
     id: &str,
@@ -211,7 +213,7 @@ async fn start(
 ) -> Result<(), Failure> {
     if *changes != EditTaskRequest::default() {
         let readiness = link.call(ReadTaskReadiness::of(id)).await?;
-        // One that cannot start stays as it is; the daemon says why below.
+        // A task that cannot start is not changed; starting it below reports why.
         if readiness.ready {
             edit(link, id, &EditTaskRequest { by: by.clone(), ..changes.clone() }).await?;
         }
@@ -229,7 +231,7 @@ async fn start(
     }
 }
 
-async fn moved<E: Endpoint<Request = TaskMoveRequest, Response = TaskRecord>>(
+async fn transition<E: Endpoint<Request = TaskMoveRequest, Response = TaskRecord>>(
     link: &mut DaemonClient,
     id: &str,
     reason: Option<String>,
@@ -239,11 +241,11 @@ async fn moved<E: Endpoint<Request = TaskMoveRequest, Response = TaskRecord>>(
 ) -> Result<(), Failure> {
     let request = TaskMoveRequest { reason, by };
     let task = link.call(E::of(id).body(&request)).await?;
-    tell(&stopped(link, task).await?, what_happened, as_json)
+    print_task(&wait_until_stopped(link, task).await?, what_happened, as_json)
 }
 
-/// Waits until the agent of a task is gone, if the answer came before that.
-async fn stopped(link: &mut DaemonClient, mut task: TaskRecord) -> Result<TaskRecord, Failure> {
+/// Waits until the agent of a task has ended.
+async fn wait_until_stopped(link: &mut DaemonClient, mut task: TaskRecord) -> Result<TaskRecord, Failure> {
     if task.status != TaskState::InProgress {
         return Ok(task);
     }
@@ -257,12 +259,12 @@ async fn stopped(link: &mut DaemonClient, mut task: TaskRecord) -> Result<TaskRe
     }
 }
 
-/// Who does it: inside a session, the session.
+/// Returns the actor to record: the session that this command runs in, if any.
 pub fn by_session() -> Option<String> {
     crate::own_session::id().map(|id| format!("session:{id}"))
 }
 
-/// The repository around this folder, where the home is nobody's project.
+/// Returns the repository of this folder if the home does not belong to a project.
 pub fn repo_here(home: &Home) -> Option<String> {
     if home.project_root().is_some() {
         return None;
@@ -271,8 +273,8 @@ pub fn repo_here(home: &Home) -> Option<String> {
     Some(top.to_string_lossy().into_owned())
 }
 
-/// An empty word empties the field.
-fn emptied(word: String) -> Option<String> {
+/// Returns `None` for an empty value, which clears the field.
+fn none_if_empty(word: String) -> Option<String> {
     Some(word).filter(|word| !word.is_empty())
 }
 
@@ -284,12 +286,12 @@ async fn add_many(
     as_json: bool,
 ) -> Result<(), Failure> {
     let text = piped::text()?;
-    // Some editors begin a file with a mark of its encoding.
+    // Some editors write a byte order mark.
     let mut tasks = drafts(text.trim_start_matches('\u{feff}'), by.as_deref())?;
     let here = repo_here(home);
     tasks.iter_mut().filter(|task| task.repo.is_none()).for_each(|task| task.repo.clone_from(&here));
     if tasks.is_empty() {
-        return Err(Failure::usage("there is no task on standard input", "Give one JSON object per line"));
+        return Err(Failure::usage("standard input contains no tasks", "Write one JSON object per line"));
     }
     let started = link.call(CreateTasks::request().body(&CreateTasksRequest { tasks })).await?;
     if no_wait {
@@ -298,32 +300,32 @@ async fn add_many(
     let made: List<TaskRecord> = operation::result(home, link, started).await?;
     match as_json {
         true => print(&made),
-        false => made.items.iter().try_for_each(|task| tell(task, "added", false)),
+        false => made.items.iter().try_for_each(|task| print_task(task, "added", false)),
     }
 }
 
-/// Empty lines are passed over.
+/// Parses tasks, one per line. Skips empty lines.
 fn drafts(text: &str, by: Option<&str>) -> Result<Vec<CreateTaskRequest>, Failure> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines
         .map(|(index, line)| match serde_json::from_str::<CreateTaskRequest>(line) {
             Ok(task) => Ok(CreateTaskRequest { by: task.by.or_else(|| by.map(str::to_owned)), ..task }),
             Err(error) => Err(Failure::usage(
-                format!("line {} is no task: {error}", index + 1),
-                "Nothing was added; mend the line and try again",
+                format!("line {} is not a valid task: {error}", index + 1),
+                "No tasks were added; fix the line and retry",
             )),
         })
         .collect()
 }
 
-/// Of the tasks that these depend on those that are not closed.
+/// Returns the dependencies of these tasks that are not closed.
 async fn open_dependencies(link: &mut DaemonClient, tasks: &[TaskRecord]) -> Result<BTreeSet<TaskId>, Failure> {
     let is_open = |task: &&TaskRecord| task.status != TaskState::Closed;
     let mut open: BTreeSet<TaskId> = tasks.iter().filter(is_open).map(|task| task.id).collect();
     let listed: BTreeSet<TaskId> = tasks.iter().map(|task| task.id).collect();
     let others: BTreeSet<TaskId> = tasks.iter().flat_map(|task| &task.depends_on).copied().collect();
     let others: Vec<String> = others.difference(&listed).map(ToString::to_string).collect();
-    for ids in others.chunks(IDS) {
+    for ids in others.chunks(IDS_PER_REQUEST) {
         let query = ListTasksQuery {
             id: Some(ids.join(",")),
             status: Some("open,in_progress,pending_merge,blocked".to_owned()),
@@ -336,7 +338,7 @@ async fn open_dependencies(link: &mut DaemonClient, tasks: &[TaskRecord]) -> Res
     Ok(open)
 }
 
-fn tell(task: &TaskRecord, what_happened: &str, as_json: bool) -> Result<(), Failure> {
+fn print_task(task: &TaskRecord, what_happened: &str, as_json: bool) -> Result<(), Failure> {
     match as_json {
         true => print(task),
         false => output::line(format_args!("{what_happened}: {}", task_text::line(task))),
@@ -356,11 +358,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_that_is_no_task_is_named() {
+    fn an_invalid_line_is_reported_with_its_number() {
         let text = "{\"title\":\"a\",\"ref\":\"x\"}\n\n{\"title\":\"b\",\"depends_on\":[\"x\"],\"by\":\"me\"}\n";
         let tasks = drafts(text, Some("session:1")).expect("two tasks");
         assert_eq!(tasks.iter().map(|task| task.by.as_deref()).collect::<Vec<_>>(), [Some("session:1"), Some("me")]);
         let failure = drafts("{\"title\":\"a\"}\n{\"titel\":\"b\"}\n", None).expect_err("a typo");
-        assert!(failure.sentence().contains("line 2 is no task") && failure.sentence().contains("titel"));
+        assert!(failure.sentence().contains("line 2 is not a valid task") && failure.sentence().contains("titel"));
     }
 }

@@ -1,4 +1,4 @@
-//! `coven task rescue`: unmerged work that was kept when its worktree was removed.
+//! `coven task rescue`: lists and restores unmerged work of removed worktrees.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,44 +16,44 @@ use crate::failure::Failure;
 use crate::table::Table;
 use crate::{format, output};
 
-/// Finds work that was not merged when its worktree was removed: all of it is kept under refs/coven/rescue
+/// Lists and restores unmerged work of removed worktrees, which is saved under refs/coven/rescue
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven task rescue list
-  coven task rescue restore 1a2b                onto a branch rescue/1a2b…
+  coven task rescue restore 1a2b                creates the branch rescue/1a2b…
   coven task rescue restore 1a2b --branch mine
-  git branch -D rescue/1a2b…                    the kept work itself stays under its ref
+  git branch -D rescue/1a2b…                    the saved work stays under its ref
 
-It asks Git in this folder's repository and needs no daemon.")]
+Uses Git in this folder's repository; needs no daemon.")]
 pub struct Args {
     #[command(subcommand)]
     verb: Verb,
-    /// A folder in the repository [default: this folder]
+    /// Folder in the repository [default: the current folder]
     #[arg(long, global = true, value_name = "DIR")]
     repo: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Lists what was kept, newest first
+    /// Lists saved work, newest first
     #[command(after_help = "Examples:
   coven task rescue list")]
     List {
-        /// Print the records
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Gives kept work a branch; no checkout is touched
+    /// Creates a branch for saved work, without changing a checkout
     #[command(after_help = "Examples:
   coven task rescue restore 1a2b --branch parser-again")]
     Restore {
-        /// What was kept: its name, its task's id, or a beginning of it that only one has
+        /// Name of the saved work, task id, or unique prefix
         #[arg(value_name = "NAME")]
         name: String,
-        /// The branch to make [default: rescue/NAME]
+        /// Branch to create [default: rescue/NAME]
         #[arg(long)]
         branch: Option<String>,
-        /// Print what was done as JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
@@ -65,7 +65,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         None => {
             let here = std::env::current_dir().map_err(Failure::Input)?;
             match (Repository::of(&here), place.home()?.project_root()) {
-                // Outside of every repository it is the home's own that is meant.
+                // Outside of any repository, use the home's project.
                 (Err(_), Some(project)) => Repository::of(&project).map_err(failed)?,
                 (found, _) => found.map_err(failed)?,
             }
@@ -77,7 +77,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             let records: Vec<_> = kept.iter().map(record).collect();
             print_json(&serde_json::to_vec(&records).map_err(ClientError::from)?)?;
         }
-        Verb::List { json: false } if kept.is_empty() => output::line(format_args!("nothing is kept"))?,
+        Verb::List { json: false } if kept.is_empty() => output::line(format_args!("no saved work"))?,
         Verb::List { json: false } => {
             let mut table = Table::new(&["NAME", "COMMIT", "AGE", "WHAT"], &[3]);
             for rescue in &kept {
@@ -97,9 +97,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                     let done = json!({ "name": rescue.name, "commit": rescue.commit, "branch": branch });
                     print_json(&serde_json::to_vec(&done).map_err(ClientError::from)?)?;
                 }
-                false => {
-                    output::line(format_args!("restored onto the branch {branch}; see it with `git log {branch}`"))?
-                }
+                false => output::line(format_args!("restored as branch {branch}; see it with `git log {branch}`"))?,
             }
         }
     }
@@ -109,10 +107,10 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 fn failed(error: GitError) -> Failure {
     match error {
         GitError::NotARepository(_) => {
-            Failure::usage(error.to_string(), "Go into a repository, or name one with --repo")
+            Failure::usage(error.to_string(), "Run it in a repository, or choose one with --repo")
         }
         GitError::Refused(what) => Failure::refused(what, "See `coven task rescue restore --help`"),
-        other => Failure::failed(other.to_string(), "Look at the repository with git"),
+        other => Failure::failed(other.to_string(), "Check the repository with git"),
     }
 }
 
@@ -127,19 +125,16 @@ fn record(rescue: &Rescue) -> serde_json::Value {
     })
 }
 
-/// The newest of a task, where only the task is named.
+/// Finds saved work by prefix. A prefix that matches only one task selects its newest work.
 fn named<'a>(kept: &'a [Rescue], name: &str) -> Result<&'a Rescue, Failure> {
     let found: Vec<&Rescue> = kept.iter().filter(|rescue| rescue.name.starts_with(name)).collect();
     let task = |rescue: &Rescue| rescue.name.split('/').next().map(str::to_owned);
     match found[..] {
-        [] => Err(Failure::not_found(
-            format!("nothing that is kept begins with {name:?}"),
-            "See `coven task rescue list`",
-        )),
+        [] => Err(Failure::not_found(format!("no saved work has the prefix {name:?}"), "See `coven task rescue list`")),
         [first, ..] if found.iter().all(|it| task(it) == task(first)) => Ok(first),
         _ => Err(Failure::usage(
-            format!("several begin with {name:?}"),
-            "Give more of the name; see `coven task rescue list`",
+            format!("prefix {name:?} matches several tasks"),
+            "Use a longer prefix; see `coven task rescue list`",
         )),
     }
 }

@@ -1,4 +1,4 @@
-//! Tasks as people read them.
+//! Formats tasks for people.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,15 +14,15 @@ use serde_json::Value;
 use crate::format::{format_duration, readable, sanitize_line, short_id};
 use crate::table::Table;
 
-/// Nothing is moved in further than this: every line would be as wide.
-const DEEPEST: usize = 20;
+/// Maximum indentation of a tree, so that titles stay visible.
+const MAX_INDENT: usize = 20;
 
-/// A task with everything that a page about it shows.
+/// A task with everything that its page shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskView {
     pub task: TaskRecord,
     pub readiness: TaskReadiness,
-    /// Its newest run.
+    /// The newest run of the task.
     pub run: Option<WorkflowRecord>,
 }
 
@@ -40,7 +40,7 @@ pub fn line(task: &TaskRecord) -> String {
     format!("{} {}", task.id.short(), sanitize_line(&task.title))
 }
 
-/// `open` has the dependencies that are not closed.
+/// Formats tasks as a table. `open` contains the dependencies that are not closed.
 pub fn table(tasks: &[TaskRecord], open: &BTreeSet<TaskId>, is_tree: bool, now: Timestamp) -> Table {
     let mut table = Table::new(&["ID", "PRIO", "STATUS", "TYPE", "TITLE", "WAITS FOR", "TAGS", "AGE"], &[4, 6, 5]);
     let rows = match is_tree {
@@ -51,7 +51,7 @@ pub fn table(tasks: &[TaskRecord], open: &BTreeSet<TaskId>, is_tree: bool, now: 
         let waits: Vec<String> = task.depends_on.iter().filter(|id| open.contains(id)).map(TaskId::short).collect();
         let title = match depth {
             0 => Cow::from(&*task.title),
-            _ => format!("{}{}", "  ".repeat(depth.min(DEEPEST)), task.title).into(),
+            _ => format!("{}{}", "  ".repeat(depth.min(MAX_INDENT)), task.title).into(),
         };
         table.row([
             task.id.short().into(),
@@ -70,7 +70,7 @@ pub fn table(tasks: &[TaskRecord], open: &BTreeSet<TaskId>, is_tree: bool, now: 
     table
 }
 
-/// Each task after the one it is a part of, with how deep it stands. One whose parent is not shown stands at the top.
+/// Orders tasks as a tree: each with its depth, after its parent. A task whose parent is not listed is at the top.
 fn nested(tasks: &[TaskRecord]) -> Vec<(usize, &TaskRecord)> {
     let known: BTreeSet<TaskId> = tasks.iter().map(|task| task.id).collect();
     let mut below: BTreeMap<TaskId, Vec<&TaskRecord>> = BTreeMap::new();
@@ -122,7 +122,7 @@ pub fn page(TaskView { task, readiness, run }: &TaskView, now: Timestamp) -> Str
         }),
     );
     let ago = |at: Timestamp| format!("{} ago ({at})", format_duration(now.since(at)));
-    optional("made", Some(ago(task.created_at)));
+    optional("created", Some(ago(task.created_at)));
     optional("changed", Some(ago(task.updated_at)));
     let ready = match readiness.ready {
         true => "yes".to_owned(),
@@ -136,7 +136,7 @@ pub fn page(TaskView { task, readiness, run }: &TaskView, now: Timestamp) -> Str
     text
 }
 
-/// Files with their counts, a sum, and the patch unless only those are wanted.
+/// Formats changes: files with their counts, the sum, and unless `is_short` the patch.
 pub fn diff(diff: &TaskDiffResponse, is_short: bool, has_colours: bool) -> String {
     let count = |count: Option<u64>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
     let mut table = Table::new(&["ADDED", "DELETED", "FILE"], &[]);
@@ -163,14 +163,14 @@ pub fn diff(diff: &TaskDiffResponse, is_short: bool, has_colours: bool) -> Strin
         ),
     });
     if diff.uncommitted {
-        text.push_str("more lies in its worktree that is in no commit yet\n");
+        text.push_str("the worktree also has uncommitted changes\n");
     }
     if !is_short && !diff.patch.is_empty() {
         text.push('\n');
         diff.patch.lines().for_each(|line| text.push_str(&patch_line(line, has_colours)));
     }
     if diff.truncated {
-        text.push_str("the rest is left out; see it with git\n");
+        text.push_str("the diff is truncated; see the rest with git\n");
     }
     text
 }
@@ -184,7 +184,7 @@ fn patch_line(line: &str, has_colours: bool) -> String {
         [b'd', b'i', b'f', b'f', ..] => "1",
         _ => "",
     };
-    // What a file holds must not act on the reader's terminal.
+    // Control characters in a file must not act on the terminal.
     let line = readable(line);
     match has_colours && !colour.is_empty() {
         true => format!("\u{1b}[{colour}m{line}\u{1b}[m\n"),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_has_each_task_once_below_its_parent() {
+    fn a_tree_lists_each_task_once_below_its_parent() {
         let tasks = [task(1, None), task(2, Some(3)), task(3, Some(1)), task(4, Some(9)), task(5, Some(1))];
         let rows: Vec<(usize, &str)> = nested(&tasks).iter().map(|(depth, it)| (*depth, &*it.title)).collect();
         assert_eq!(rows, [(0, "task 1"), (1, "task 3"), (2, "task 2"), (1, "task 5"), (0, "task 4")]);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn text_from_outside_does_not_act_on_the_terminal() {
+    fn foreign_text_is_sanitized() {
         let mut task = Task::new(id(1), "task", Timestamp::from_millis(0)).expect("a title");
         task.body = "a\u{1b}[2Jb".to_owned();
         let readiness = TaskReadiness {

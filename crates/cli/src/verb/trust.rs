@@ -19,21 +19,21 @@ use crate::{format, output};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven trust                    shows what would run in this project and asks
-  coven trust ~/src/clone --yes  agrees without asking; refused inside a session
+  coven trust ~/src/clone --yes  agrees without confirmation; not allowed inside a session
   coven trust --list             lists trusted homes and settings
-  coven trust --revoke           forgets this project and stops its daemon
+  coven trust --revoke           revokes trust in this project and stops its daemon
 
 The agreement covers exactly the settings shown; if they change, coven asks again.")]
 pub struct Args {
     /// Project, repository or home [default: the current folder]
     path: Option<PathBuf>,
-    /// Agree without asking
+    /// Agree without confirmation
     #[arg(long, conflicts_with_all = ["list", "revoke"])]
     yes: bool,
     /// List recorded homes and agreements
     #[arg(long, conflicts_with_all = ["path", "revoke"])]
     list: bool,
-    /// Forget the record of a home and every agreement about it
+    /// Remove the record of a home and all its agreements
     #[arg(long)]
     revoke: bool,
     /// Print JSON
@@ -54,7 +54,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     }
 }
 
-/// The home that a path means: itself, the one in it, or for the current folder the one that commands use.
+/// Returns the home for a path: itself, the home in it, or without a path the home that commands use.
 fn home_of(folder: &Path, args: &Args, place: &Place) -> Result<Option<Home>, Failure> {
     if args.path.is_none() {
         return place.unchecked_home().map(Some);
@@ -71,7 +71,7 @@ fn agree(args: &Args, home: Option<Home>, folder: &Path) -> Result<ExitCode, Fai
     }
     if request.is_empty() {
         if !args.json {
-            output::line(format_args!("nothing here needs your agreement"))?;
+            output::line(format_args!("nothing needs your agreement"))?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -87,8 +87,8 @@ fn agree(args: &Args, home: Option<Home>, folder: &Path) -> Result<ExitCode, Fai
         }
     } else if !trust_prompt::can_ask() {
         return Err(Failure::refused(
-            format!("{} not agreed to", if request.state.is_empty() { "settings were" } else { "state was" }),
-            "Run `coven trust` in a terminal, or add --yes if you know what it would run",
+            format!("the {} not trusted", if request.state.is_empty() { "settings are" } else { "state is" }),
+            "Run `coven trust` in a terminal, or add --yes if you know what they run",
         ));
     } else if !trust_prompt::ask(&request)? {
         return Err(Failure::refused("nothing was changed", "Remove the settings, or run `coven trust` again"));
@@ -107,13 +107,13 @@ fn agree(args: &Args, home: Option<Home>, folder: &Path) -> Result<ExitCode, Fai
 }
 
 fn revoke(home: Option<Home>, folder: &Path, as_json: bool) -> Result<ExitCode, Failure> {
-    // The home in the user's own folder is theirs without a record: forgetting that would only stop its daemon.
+    // The default home is trusted without a record: revoking it would only stop its daemon.
     let home = home.filter(|home| !home.is_default());
     let store = TrustStore::locate()?;
     let top = git::top_of(folder).ok();
     let mut was_there = false;
     if let Some(home) = &home {
-        // A daemon that keeps running would keep the settings in force.
+        // A running daemon would keep using the settings.
         if home.is_recorded() {
             daemon::stop_if_running(home)?;
         }

@@ -1,4 +1,4 @@
-//! `coven wait`: blocks until a session has ended.
+//! `coven wait`: waits until sessions have ended.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -14,9 +14,9 @@ use crate::command_line::Place;
 use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::{Failure, UNAVAILABLE};
 
-const RETRY: Duration = Duration::from_millis(200);
+const RETRY_DELAY: Duration = Duration::from_millis(200);
 
-/// Waits until sessions have ended; succeeds if all completed
+/// Waits until sessions have ended; exits with 0 if all completed
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven wait 1a2b && git push
@@ -25,7 +25,7 @@ const RETRY: Duration = Duration::from_millis(200);
 pub struct Args {
     #[command(flatten)]
     sessions: SessionsArg,
-    /// Print the sessions' records, one per line
+    /// Print JSON, one record per line
     #[arg(long)]
     json: bool,
 }
@@ -39,22 +39,23 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     Ok(if all_completed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Returns whether the session completed.
+/// Waits for one session. Returns whether it completed.
 fn wait_for(home: &Home, id: &str, as_json: bool) -> Result<bool, Failure> {
     let body = block_on(async {
         loop {
             let mut link = DaemonClient::open(home).await?;
             match link.bytes(WaitSession::of(id)).await {
-                // The daemon was stopped or restarted; the session goes on, and so does the waiting.
-                Err(error) if error.exit_code() == UNAVAILABLE => tokio::time::sleep(RETRY).await,
+                // The daemon stopped or restarted, but the session keeps running: wait again.
+                Err(error) if error.exit_code() == UNAVAILABLE => tokio::time::sleep(RETRY_DELAY).await,
                 answer => return Ok(answer?),
             }
         }
     })?;
     let record: SessionRecord = serde_json::from_slice(&body).map_err(ClientError::from)?;
     if record.status == SessionState::Created {
-        let hint = format!("Launch it with `coven start {}`", record.id.short());
-        return Err(Failure::refused("the session has not been started", hint));
+        let short = record.id.short();
+        let hint = format!("Start it with `coven start {short}`");
+        return Err(Failure::refused(format!("session {short} has not started"), hint));
     }
     print_record(&body, as_json, "ended")?;
     Ok(record.status == SessionState::Completed)

@@ -1,4 +1,4 @@
-//! `coven workflow`: the steps that tasks go through.
+//! `coven workflow`: shows and controls workflow runs, and checks workflow files.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -24,18 +24,18 @@ use crate::failure::Failure;
 use crate::listing::{self, Paging};
 use crate::output;
 
-/// Shows how tasks go through their workflows, and checks workflow files
+/// Shows and controls workflow runs, and checks workflow files
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven workflow list --status running
-  coven workflow show 1a2b            by its id or its task's
-  coven workflow cancel 1a2b          ends its process too
-  coven workflow retry 1a2b           repeats the step that failed
-  coven workflow lint                 every file in the home's folder grimoires
+  coven workflow show 1a2b            by run id or task id
+  coven workflow cancel 1a2b          also stops its process
+  coven workflow retry 1a2b           retries the failed step
+  coven workflow lint                 checks all files in grimoires/ of the home
   coven workflow lint ./careful.yaml
 
 A file NAME.yaml in grimoires/ is the workflow NAME; `implement` is built in: an agent, then a merge with review.
-docs/workflows.md has the format.")]
+See docs/workflows.md for the format.")]
 pub struct Args {
     #[command(subcommand)]
     verb: Verb,
@@ -43,78 +43,78 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Lists runs, newest first
+    /// Lists workflow runs, newest first
     #[command(after_help = "Examples:
   coven workflow list --status running
   coven workflow list --task 1a2b")]
     List {
-        /// Only these: running, blocked, pending_merge, completed, failed, cancelled
+        /// Filter by status: running, blocked, pending_merge, completed, failed, cancelled
         #[arg(long, value_name = "STATUS")]
         status: Option<String>,
-        /// Only those of this task
+        /// Filter by task id
         #[arg(long, value_name = "ID")]
         task: Option<String>,
         #[command(flatten)]
         paging: Paging,
-        /// Print the records
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Shows a run with its steps, by its id or its task's
+    /// Shows a workflow run with its steps
     #[command(after_help = "Examples:
   coven workflow show 1a2b")]
     Show {
-        /// Id of the run or of its task, or a unique prefix
+        /// Run id, task id or unique prefix
         #[arg(value_name = "ID")]
         id: String,
-        /// Print the record
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Lists the steps of a run with their output
+    /// Lists the steps of a workflow run with their output
     #[command(after_help = "Examples:
   coven workflow steps 1a2b --json | jq '.items[].status'")]
     Steps {
-        /// Id of the run or of its task, or a unique prefix
+        /// Run id, task id or unique prefix
         #[arg(value_name = "ID")]
         id: String,
         #[command(flatten)]
         paging: Paging,
-        /// Print the records
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Ends a run and its process; the task can be begun again
+    /// Cancels a workflow run and stops its process; the task can start again
     #[command(after_help = "Examples:
   coven workflow cancel 1a2b")]
     Cancel {
-        /// Id of the run or of its task, or a unique prefix
+        /// Run id, task id or unique prefix
         #[arg(value_name = "ID")]
         id: String,
-        /// Print the record
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Repeats the step that failed or blocked a run
+    /// Retries the step that failed or blocked a workflow run
     #[command(after_help = "Examples:
   coven workflow retry 1a2b")]
     Retry {
-        /// Id of the run or of its task, or a unique prefix
+        /// Run id, task id or unique prefix
         #[arg(value_name = "ID")]
         id: String,
-        /// Print what was written
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Tells what is wrong with workflow files, with line numbers
+    /// Checks workflow files and prints errors with line numbers
     #[command(after_help = "Examples:
   coven workflow lint
   coven workflow lint ./careful.yaml --json")]
     Lint {
-        /// Names of workflows, or files [default: all in the home's folder grimoires]
+        /// Workflow names or files [default: all in grimoires/ of the home]
         #[arg(value_name = "FILE")]
         files: Vec<PathBuf>,
-        /// Print what was found as JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
@@ -175,9 +175,9 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             match json {
                 true => print_json(&serde_json::to_vec(&ended).map_err(ClientError::from)?)?,
                 false => {
-                    // During a merge only that is stopped.
+                    // Cancelling during a merge stops only the merge.
                     let what = if ended.status == WorkflowState::PendingMerge {
-                        "not merged, still to be reviewed"
+                        "merge stopped, still pending review"
                     } else {
                         "cancelled"
                     };
@@ -190,12 +190,12 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             let mut link = DaemonClient::open(&home).await?;
             let env = Some(environment());
             let request = StartTaskRequest { by: super::task::by_session(), env, ..StartTaskRequest::default() };
-            let begun = link.call(RetryWorkflow::of(&id).body(&request)).await?;
+            let retried = link.call(RetryWorkflow::of(&id).body(&request)).await?;
             match json {
-                true => print_json(&serde_json::to_vec(&begun).map_err(ClientError::from)?)?,
+                true => print_json(&serde_json::to_vec(&retried).map_err(ClientError::from)?)?,
                 false => {
-                    let step = begun.workflow.step_name.as_deref().unwrap_or("its step");
-                    output::line(format_args!("goes on at {step}: {}", task_text::line(&begun.task)))?;
+                    let step = retried.workflow.step_name.as_deref().unwrap_or("its step");
+                    output::line(format_args!("retrying {step}: {}", task_text::line(&retried.task)))?;
                 }
             }
             Ok(ExitCode::SUCCESS)
@@ -203,7 +203,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Needs no daemon: a file is a file.
+/// Checks workflow files, without a daemon.
 fn lint(home: &Home, named: Vec<PathBuf>, as_json: bool) -> Result<ExitCode, Failure> {
     let files = match named.is_empty() {
         true => all_of(home),
@@ -216,25 +216,25 @@ fn lint(home: &Home, named: Vec<PathBuf>, as_json: bool) -> Result<ExitCode, Fai
             Ok(text) => WorkflowDefinition::parse(&name, &text),
             Err(_) if file.as_os_str() == BUILT_IN.0 => Ok(WorkflowDefinition::built_in()),
             Err(ReadError::Io { source, .. }) => {
-                Err(vec![Problem { line: 0, text: format!("cannot be read: {source}") }])
+                Err(vec![Problem { line: 0, text: format!("cannot read the file: {source}") }])
             }
             Err(error) => Err(vec![Problem { line: 0, text: error.to_string() }]),
         };
         found.push((file, read));
     }
-    let is_sound = found.iter().all(|(_, read)| read.is_ok());
+    let is_valid = found.iter().all(|(_, read)| read.is_ok());
     if as_json {
         let report: Vec<serde_json::Value> = found.iter().map(|(file, read)| report(file, read)).collect();
         print_json(&serde_json::to_vec(&report).map_err(ClientError::from)?)?;
     } else if found.is_empty() {
         let folder = home.path().join("grimoires");
-        output::line(format_args!("there are no workflow files in {}; `implement` is built in", folder.display()))?;
+        output::line(format_args!("no workflow files in {}; `implement` is built in", folder.display()))?;
     } else {
         for (file, read) in &found {
             match read {
                 Ok(read) => {
                     let (count, file) = (read.flatten().len(), file.display());
-                    output::line(format_args!("{file}: sound, {count} step{}", if count == 1 { "" } else { "s" }))?;
+                    output::line(format_args!("{file}: valid, {count} step{}", if count == 1 { "" } else { "s" }))?;
                 }
                 Err(problems) => {
                     for problem in problems {
@@ -245,7 +245,7 @@ fn lint(home: &Home, named: Vec<PathBuf>, as_json: bool) -> Result<ExitCode, Fai
             }
         }
     }
-    Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(if is_valid { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
 fn report(file: &Path, read: &Result<WorkflowDefinition, Vec<Problem>>) -> serde_json::Value {
@@ -262,7 +262,7 @@ fn all_of(home: &Home) -> Vec<PathBuf> {
     files
 }
 
-/// A file that is there, else the workflow of that name.
+/// Returns an existing file, else the file of the workflow with that name.
 fn file_of(home: &Home, named: PathBuf) -> PathBuf {
     if named.exists() {
         return named;

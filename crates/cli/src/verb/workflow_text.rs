@@ -1,4 +1,4 @@
-//! Runs of workflows as people read them.
+//! Formats workflow runs for people.
 
 use coven_api::routes::{Endpoint, GetWorkflow, ListAgents, ListSteps};
 use coven_api::workflow::{AgentRecord, ListAgentsQuery, StepRecord, StepStatus, WorkflowRecord};
@@ -9,20 +9,20 @@ use crate::format::{format_duration, readable, sanitize_line};
 use crate::listing::{self, Paging};
 use crate::table::Table;
 
-/// Of what a step wrote, so many lines are shown.
-const LINES: usize = 20;
+/// Number of output lines shown of a failed step.
+const OUTPUT_LINES: usize = 20;
 
-/// A run with everything that a page about it shows.
+/// A run with everything that its page shows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunView {
     pub run: WorkflowRecord,
     pub steps: Vec<StepRecord>,
-    /// Everyone who worked on it, oldest first.
+    /// All agents of the run, oldest first.
     pub agents: Vec<AgentRecord>,
 }
 
 impl RunView {
-    /// By the id of the run or of its task.
+    /// Reads a run by its id or its task's id.
     pub async fn read(client: &mut Client, id: &str) -> Result<Self, ClientError> {
         let run = client.call(GetWorkflow::of(id)).await?;
         let id = run.id.to_string();
@@ -62,28 +62,28 @@ pub fn page(RunView { run, steps, agents }: &RunView, now: Timestamp) -> String 
     if let Some(by) = &run.approved_by {
         row("approved by", by);
     }
-    row("begun", &format!("{} ago ({})", format_duration(now.since(run.created_at)), run.created_at));
+    row("started", &format!("{} ago ({})", format_duration(now.since(run.created_at)), run.created_at));
     text.push('\n');
     let session = |step: &StepRecord| {
         let agent = agents.iter().rev().find(|agent| agent.step.as_deref() == Some(&step.name));
         agent.and_then(|agent| agent.session_id).map_or_else(String::new, |id: SessionId| id.short())
     };
     text.push_str(&step_table(steps, session).text(crate::output::terminal_size().map(|(_, cols)| usize::from(cols))));
-    // The one that it stands at is why it does not go on.
+    // Prefer the failed step that the run is at: it is why the run stopped.
     let has_failed = |step: &&StepRecord| step.status == StepStatus::Failed && step.output.is_some();
     let here = steps.iter().filter(has_failed).find(|step| run.step_name.as_deref() == Some(&step.name));
     let failed = here.or_else(|| steps.iter().rfind(has_failed));
     if let Some((step, output)) = failed.and_then(|step| Some((step, step.output.as_deref()?))) {
         let lines: Vec<&str> = output.trim_end().lines().collect();
-        text.push_str(&format!("\nthe end of what {} wrote:\n", step.name));
-        for line in &lines[lines.len().saturating_sub(LINES)..] {
+        text.push_str(&format!("\nend of the output of {}:\n", step.name));
+        for line in &lines[lines.len().saturating_sub(OUTPUT_LINES)..] {
             text.push_str(&format!("  {}\n", readable(line)));
         }
     }
     text
 }
 
-/// `session` is the short id of the session that a step ran in last.
+/// Formats steps as a table. `session` returns the short id of a step's last session.
 pub fn step_table(steps: &[StepRecord], session: impl Fn(&StepRecord) -> String) -> Table {
     let mut table = Table::new(&["STEP", "TYPE", "STATUS", "SESSION", "ERROR"], &[4]);
     for step in steps {

@@ -54,7 +54,7 @@ fn events_after_a_future_number_are_not_called_expired() {
     let home = TestHome::started();
     home.run_to_end("say hello");
     let ran = home.coven(&["events", "--since", "999999"]);
-    assert!(ran.stderr.contains("there is no event 999999 yet") && !ran.stderr.contains("expired"), "{ran:?}");
+    assert!(ran.stderr.contains("event 999999 does not exist yet") && !ran.stderr.contains("expired"), "{ran:?}");
     ran.done();
 }
 

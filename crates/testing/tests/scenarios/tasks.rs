@@ -74,7 +74,7 @@ fn what_a_task_cannot_be_is_refused_with_the_reason_and_nothing_is_written() {
     refused(&["add", "x", "--type", "chore"], 2, "type: task, bug");
     refused(&["add", "x", "--tag", "a b"], 2, "invalid tag");
     refused(&["add", "x", "--depends-on", "ffff"], 3, "no task has the id \"ffff\"");
-    refused(&["edit", &one], 2, "nothing is to be changed");
+    refused(&["edit", &one], 2, "no changes given");
     refused(&["edit", &one, "--depends-on", &three], 2, "depends on");
     refused(&["edit", &one, "--depends-on", &one], 2, "cannot wait for itself");
     refused(&["edit", &two, "--parent", &three], 2, "is below");
@@ -116,7 +116,7 @@ fn many_tasks_are_added_together_or_not_at_all() {
     let told = home.coven_with_input(&["task", "add", "--stdin"], long.as_bytes()).refused(2);
     assert!(told.contains("task 1 of 20") && told.contains("is below … (12 more) is below \"x\""), "{told}");
     let told = home.coven_with_input(&["task", "add", "--stdin"], b"{\"title\":\"x\"}\nno\n").refused(2);
-    assert!(told.contains("line 2 is no task"), "{told}");
+    assert!(told.contains("line 2 is not a valid task"), "{told}");
     home.coven_with_input(&["task", "add", "--stdin"], b"\n").refused(2);
     assert_eq!(titles(&home, &["--all"]).len(), 3);
 

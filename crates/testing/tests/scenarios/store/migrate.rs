@@ -201,7 +201,7 @@ fn store_13_a_second_run_does_nothing_and_says_so() {
 
     let said = home.coven(&["migrate"]).done();
 
-    assert_eq!(said, "there is nothing to migrate\n");
+    assert_eq!(said, "there is nothing to import\n");
     assert_eq!((contents(&home), state(&home)), (files, before));
     // Nor where the same files come again.
     leave_old_state(&home);

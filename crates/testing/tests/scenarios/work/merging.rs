@@ -311,7 +311,7 @@ fn cancelling_ends_a_check_too() {
         let approving = scope.spawn(|| home.coven(&["task", "approve", &id]).refused(4));
         let session = wait_for_check(&home, &id);
         let told = home.coven(&["workflow", "cancel", &id]).done();
-        assert!(told.contains("still to be reviewed"), "{told}");
+        assert!(told.contains("still pending review"), "{told}");
         assert!(home.harness_processes(&session).is_empty(), "it is gone when the answer comes");
         let told = approving.join().expect("it was answered");
         assert!(told.contains("stopped by"), "{told}");

@@ -80,7 +80,7 @@ fn a_step_that_fails_blocks_the_task_and_a_retry_repeats_it_in_the_same_worktree
 
     fs::write(home.worktree(&id).join("mended"), "").expect("its worktree is there");
     let told = home.coven(&["workflow", "retry", &id]).done();
-    assert!(told.contains("goes on at fails"), "{told}");
+    assert!(told.contains("retrying fails"), "{told}");
     home.wait_for_task(&id, TaskState::Closed);
     let run = home.run_of(&id);
     // The step before was not repeated.
@@ -320,7 +320,7 @@ fn a_step_that_runs_again_does_not_show_how_it_went_before() {
     home.start_task(&id);
     home.wait_for_task(&id, TaskState::Blocked);
     let shown = home.coven(&["workflow", "show", &id]).done();
-    assert!(shown.contains("the end of what last wrote:\n  why it stops"), "{shown}");
+    assert!(shown.contains("end of the output of last:\n  why it stops"), "{shown}");
     check_invariants(&home);
 }
 
