@@ -21,7 +21,7 @@ use coven_domain::workflow::WorkflowRun;
 use coven_domain::{AgentId, OperationId, PermissionId, QuestionId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
 use tokio::sync::mpsc::Receiver;
 
-use crate::{Change, Conversation, Keyframe, Progress, Store, StoreError, Tx};
+use crate::{AcpCheckpoint, AcpCheckpointUpdate, Change, Keyframe, Store, StoreError, Tx};
 use coven_domain::query::{
     AgentQuery, AgentQuestionQuery, ItemPlace, MessageQuery, OperationQuery, Page, PermissionQuery, RowPlace,
     SessionPage, SessionQuery, StatePage, StatePlace, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery,
@@ -137,9 +137,9 @@ impl<S: Store> Store for Failing<S> {
         self.inner.messages(id, query).await
     }
 
-    async fn conversation(&self, id: SessionId) -> Result<Option<Conversation>, StoreError> {
+    async fn acp_checkpoint(&self, id: SessionId) -> Result<Option<AcpCheckpoint>, StoreError> {
         self.calls.next()?;
-        self.inner.conversation(id).await
+        self.inner.acp_checkpoint(id).await
     }
 
     async fn permissions(&self, query: &PermissionQuery) -> Result<Vec<Permission>, StoreError> {
@@ -314,8 +314,12 @@ impl Tx for FailingTx {
         self.writing()?.put_keyframe(id, offset, rows, cols, screen).await
     }
 
-    async fn save_conversation(&mut self, id: SessionId, progress: &Progress<'_>) -> Result<(), StoreError> {
-        self.writing()?.save_conversation(id, progress).await
+    async fn save_acp_checkpoint(
+        &mut self,
+        id: SessionId,
+        progress: &AcpCheckpointUpdate<'_>,
+    ) -> Result<(), StoreError> {
+        self.writing()?.save_acp_checkpoint(id, progress).await
     }
 
     async fn permission(&mut self, id: PermissionId) -> Result<Option<Permission>, StoreError> {

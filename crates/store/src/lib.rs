@@ -10,4 +10,4 @@ mod traits;
 pub use error::StoreError;
 pub use failing::Failing;
 pub use sqlite::{SqliteStore, migrations};
-pub use traits::{Change, Conversation, Keyframe, Progress, Publish, Render, Store, Tx};
+pub use traits::{AcpCheckpoint, AcpCheckpointUpdate, Change, Keyframe, Publish, Render, Store, Tx};

@@ -112,7 +112,7 @@ pub type Publish = Box<dyn Fn(&[Event]) + Send + Sync>;
 
 /// Checkpoint of an ACP session: stream offsets, protocol state and outbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Conversation {
+pub struct AcpCheckpoint {
     /// Offset up to which the agent's output has been read.
     pub read_to: u64,
     /// Offset of the next line in the agent's input.
@@ -125,7 +125,7 @@ pub struct Conversation {
 
 /// An update of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress<'a> {
+pub struct AcpCheckpointUpdate<'a> {
     pub read_to: u64,
     pub written_to: u64,
     /// The holder has received all lines that end at or before this offset; they are removed from the outbox.
@@ -160,7 +160,11 @@ pub trait Tx: Send {
     ) -> Result<(), StoreError>;
 
     /// Updates the checkpoint of an ACP session.
-    async fn save_conversation(&mut self, id: SessionId, progress: &Progress<'_>) -> Result<(), StoreError>;
+    async fn save_acp_checkpoint(
+        &mut self,
+        id: SessionId,
+        progress: &AcpCheckpointUpdate<'_>,
+    ) -> Result<(), StoreError>;
 
     async fn permission(&mut self, id: PermissionId) -> Result<Option<Permission>, StoreError>;
 
@@ -245,7 +249,7 @@ pub trait Store: Send + Sync + 'static {
     async fn repo(&self, id: RepoId) -> Result<Option<Repo>, StoreError>;
 
     async fn messages(&self, id: SessionId, query: &MessageQuery) -> Result<Vec<StoredMessage>, StoreError>;
-    async fn conversation(&self, id: SessionId) -> Result<Option<Conversation>, StoreError>;
+    async fn acp_checkpoint(&self, id: SessionId) -> Result<Option<AcpCheckpoint>, StoreError>;
     /// Oldest first.
     async fn permissions(&self, query: &PermissionQuery) -> Result<Vec<Permission>, StoreError>;
 

@@ -8,7 +8,7 @@ use coven_domain::permission::{AnsweredBy, Decision, Permission, PermissionState
 use coven_domain::{SessionId, Timestamp};
 use coven_holder::clock;
 use coven_host::config::Rule;
-use coven_store::{Change, Progress, StoreError, Tx};
+use coven_store::{AcpCheckpointUpdate, Change, StoreError, Tx};
 use serde_json::json;
 
 use super::super::Engine;
@@ -114,7 +114,7 @@ impl Engine {
         let state = step
             .has_new_state
             .then(|| serde_json::to_string(connection.machine.state()).expect("a state has text keys only"));
-        let progress = Progress {
+        let progress = AcpCheckpointUpdate {
             read_to: connection.processed_offset,
             written_to,
             delivered_to: acp.outbox.delivered_to(),
@@ -122,7 +122,7 @@ impl Engine {
             state: state.as_deref(),
             lines: &lines,
         };
-        tx.save_conversation(id, &progress).await?;
+        tx.save_acp_checkpoint(id, &progress).await?;
         self.commit_output(tx).await?;
         if step.turns.contains(&TurnChange::Started) {
             fault::point("after_prompt");

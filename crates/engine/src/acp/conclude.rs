@@ -5,7 +5,7 @@ use coven_domain::message::{Message, MessageChange, Role};
 use coven_domain::session::{ExitStatus, Session, SessionState};
 use coven_domain::{MessageId, SessionId, Timestamp};
 use coven_holder::log::LogReader;
-use coven_store::{Progress, Tx};
+use coven_store::{AcpCheckpointUpdate, Tx};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -30,7 +30,7 @@ pub(crate) struct FinalOutput {
 impl Engine {
     /// Reads what is left of an agent's output; nothing for a session on a terminal.
     pub(crate) async fn read_final_output(&self, id: SessionId) -> Result<Option<FinalOutput>, EngineError> {
-        let Some(stored) = self.store.conversation(id).await? else { return Ok(None) };
+        let Some(stored) = self.store.acp_checkpoint(id).await? else { return Ok(None) };
         let mut machine = self.restore_machine(id, &stored).await?;
         let was_working = machine.state().is_turn_running();
         machine.begin_end();
@@ -84,7 +84,7 @@ impl FinalOutput {
         }
         write_step(tx, id, &self.step, &[], now).await?;
         let state = serde_json::to_string(self.connection.machine.state()).expect("a state has text keys only");
-        let progress = Progress {
+        let progress = AcpCheckpointUpdate {
             read_to: self.connection.processed_offset,
             written_to: self.connection.queued_offset,
             delivered_to: u64::MAX >> 1,
@@ -92,7 +92,7 @@ impl FinalOutput {
             state: Some(&state),
             lines: &[],
         };
-        tx.save_conversation(id, &progress).await?;
+        tx.save_acp_checkpoint(id, &progress).await?;
         let active = tx.active_sessions(session.channel).await?;
         // The row is written after this: a session that was active until now still counts.
         tracing::info!(session = %id, active = active.saturating_sub(1), "an agent session ended");

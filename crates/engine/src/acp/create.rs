@@ -10,7 +10,7 @@ use coven_domain::session::{Channel, Launch, Session, SessionState};
 use coven_domain::text::{MAX_ACP_PROMPT_BYTES, Title};
 use coven_holder::clock;
 use coven_host::WorkDir;
-use coven_store::{Change, Progress};
+use coven_store::{AcpCheckpointUpdate, Change};
 use serde_json::json;
 
 use super::super::Engine;
@@ -122,9 +122,15 @@ impl Engine {
         write_step(&mut tx, id, step, &[], now).await?;
         let (lines, written_to) = with_offsets(&step.lines, 0);
         let state = serde_json::to_string(machine.state()).expect("a state has text keys only");
-        let progress =
-            Progress { read_to: 0, written_to, delivered_to: 0, active_at: None, state: Some(&state), lines: &lines };
-        tx.save_conversation(id, &progress).await?;
+        let progress = AcpCheckpointUpdate {
+            read_to: 0,
+            written_to,
+            delivered_to: 0,
+            active_at: None,
+            state: Some(&state),
+            lines: &lines,
+        };
+        tx.save_acp_checkpoint(id, &progress).await?;
         self.commit(tx).await?;
         tracing::info!(active = active + 1, limit, "active agent sessions");
         Ok(())

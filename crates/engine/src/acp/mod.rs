@@ -22,7 +22,7 @@ use coven_domain::query::MessageQuery;
 use coven_domain::session::Session;
 use coven_domain::{MessageId, SessionId, Timestamp};
 use coven_host::config::Rule;
-use coven_store::Conversation as Stored;
+use coven_store::AcpCheckpoint as Stored;
 use tokio::sync::{Mutex, MutexGuard, Semaphore, watch};
 use uuid::Uuid;
 
@@ -125,7 +125,7 @@ impl AcpSession {
 impl Engine {
     /// Takes a stored conversation up where it stopped.
     pub(crate) async fn restore_session(&self, session: &Session) -> Result<Option<Arc<AcpSession>>, EngineError> {
-        let Some(stored) = self.store.conversation(session.id).await? else { return Ok(None) };
+        let Some(stored) = self.store.acp_checkpoint(session.id).await? else { return Ok(None) };
         let machine = self.restore_machine(session.id, &stored).await?;
         let repo = match session.repo_id {
             Some(id) => self.store.repo(id).await?,

@@ -127,7 +127,7 @@ impl Engine {
         }
         let session = self.session(id).await?;
         ensure_acp(&session)?;
-        let stored = self.store.conversation(id).await?;
+        let stored = self.store.acp_checkpoint(id).await?;
         let state: State = stored.and_then(|stored| serde_json::from_str(&stored.state).ok()).unwrap_or_default();
         Ok((look(&state), acp.is_some()))
     }

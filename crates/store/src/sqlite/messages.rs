@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::events::Recorder;
 use super::{count, integer, parsed, sessions, unsigned};
-use crate::{Conversation, Progress, StoreError};
+use crate::{AcpCheckpoint, AcpCheckpointUpdate, StoreError};
 use coven_domain::query::MessageQuery;
 
 /// Writes the changes with an event for each and touches the session.
@@ -114,7 +114,7 @@ fn from_row(row: &Row<'_>) -> Result<StoredMessage, StoreError> {
     })
 }
 
-pub(super) fn conversation(connection: &Connection, id: SessionId) -> Result<Option<Conversation>, StoreError> {
+pub(super) fn acp_checkpoint(connection: &Connection, id: SessionId) -> Result<Option<AcpCheckpoint>, StoreError> {
     let Some(key) = sessions::key_of(connection, id)? else { return Ok(None) };
     let found = connection
         .prepare_cached("SELECT read_to, written_to, state FROM conversations WHERE session_key = ?1")?
@@ -128,10 +128,14 @@ pub(super) fn conversation(connection: &Connection, id: SessionId) -> Result<Opt
     while let Some(row) = rows.next()? {
         outbox.push((unsigned(row.get(0)?)?, row.get(1)?));
     }
-    Ok(Some(Conversation { read_to: unsigned(read_to)?, written_to: unsigned(written_to)?, state, outbox }))
+    Ok(Some(AcpCheckpoint { read_to: unsigned(read_to)?, written_to: unsigned(written_to)?, state, outbox }))
 }
 
-pub(super) fn save(connection: &Connection, id: SessionId, progress: &Progress<'_>) -> Result<(), StoreError> {
+pub(super) fn save(
+    connection: &Connection,
+    id: SessionId,
+    progress: &AcpCheckpointUpdate<'_>,
+) -> Result<(), StoreError> {
     let key = sessions::key_of(connection, id)?.ok_or(StoreError::NotFound)?;
     match progress.state {
         Some(state) => connection

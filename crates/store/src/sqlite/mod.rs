@@ -49,7 +49,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 use self::connection::{Lock, make_private};
 use self::readers::Readers;
 use self::tx::{SqliteTx, Writer, Writing};
-use crate::{Conversation, Keyframe, Publish, Render, Store, StoreError, Tx};
+use crate::{AcpCheckpoint, Keyframe, Publish, Render, Store, StoreError, Tx};
 use coven_domain::query::{
     AgentQuery, AgentQuestionQuery, ItemPlace, MessageQuery, OperationQuery, Page, PermissionQuery, RowPlace,
     SessionPage, SessionQuery, StatePage, StatePlace, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery,
@@ -190,8 +190,8 @@ impl Store for SqliteStore {
         self.read_aside(move |connection| messages::list(connection, id, &query)).await
     }
 
-    async fn conversation(&self, id: SessionId) -> Result<Option<Conversation>, StoreError> {
-        self.read(|connection| messages::conversation(connection, id)).await
+    async fn acp_checkpoint(&self, id: SessionId) -> Result<Option<AcpCheckpoint>, StoreError> {
+        self.read(|connection| messages::acp_checkpoint(connection, id)).await
     }
 
     async fn permissions(&self, query: &PermissionQuery) -> Result<Vec<Permission>, StoreError> {

@@ -24,7 +24,7 @@ use super::{
     agent_questions, agents, aside, entries, events, messages, operations, permissions, question_sets, repos, sessions,
     tasks, workflows,
 };
-use crate::{Change, Progress, Publish, Render, StoreError, Tx};
+use crate::{AcpCheckpointUpdate, Change, Publish, Render, StoreError, Tx};
 
 /// The only writing connection. Fields drop in order: the connection closes before the lock is released.
 pub(super) struct Writer {
@@ -167,7 +167,11 @@ impl Tx for SqliteTx {
         self.rollback_on_error(put)
     }
 
-    async fn save_conversation(&mut self, id: SessionId, progress: &Progress<'_>) -> Result<(), StoreError> {
+    async fn save_acp_checkpoint(
+        &mut self,
+        id: SessionId,
+        progress: &AcpCheckpointUpdate<'_>,
+    ) -> Result<(), StoreError> {
         let saved = messages::save(self.connection()?, id, progress);
         self.rollback_on_error(saved)
     }

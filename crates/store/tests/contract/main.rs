@@ -1,6 +1,6 @@
 //! The contract of every store. Each rule runs against each backend.
 
-mod conversations;
+mod acp;
 mod operations;
 mod output;
 mod question_sets;
@@ -10,7 +10,7 @@ mod tasks;
 
 use std::sync::Arc;
 
-use conversations::*;
+use acp::*;
 use coven_domain::event::EventBody;
 use coven_domain::query::SweepReport;
 use coven_domain::retention::Cutoffs;

@@ -7,7 +7,7 @@ use coven_domain::permission::{AnsweredBy, Permission, PermissionOption, Permiss
 use coven_domain::query::{MessageQuery, PermissionQuery};
 use coven_domain::session::{Channel, Session, SessionState};
 use coven_domain::{MessageId, PermissionId};
-use coven_store::{Change, Conversation, Progress, Store, StoreError};
+use coven_store::{AcpCheckpoint, AcpCheckpointUpdate, Change, Store, StoreError};
 use serde_json::json;
 
 use super::samples::*;
@@ -82,25 +82,32 @@ pub async fn every_message_has_a_unique_time(store: Arc<dyn Store>) {
 
 pub async fn a_checkpoint_round_trips_and_drops_delivered_lines(store: Arc<dyn Store>) {
     create(&*store, [running(1)]).await;
-    assert_eq!(store.conversation(id(1)).await.expect("a read"), None);
+    assert_eq!(store.acp_checkpoint(id(1)).await.expect("a read"), None);
     let lines = [(0, "one\n".to_owned()), (4, "zwölf\n".to_owned())];
-    let first =
-        Progress { read_to: 7, written_to: 11, delivered_to: 0, active_at: None, state: Some("{}"), lines: &lines };
+    let first = AcpCheckpointUpdate {
+        read_to: 7,
+        written_to: 11,
+        delivered_to: 0,
+        active_at: None,
+        state: Some("{}"),
+        lines: &lines,
+    };
     save(&*store, &first).await.expect("a checkpoint");
     // The second line is only half delivered: it stays in the outbox.
-    let second = Progress { read_to: 9, written_to: 11, delivered_to: 6, active_at: None, state: None, lines: &[] };
+    let second =
+        AcpCheckpointUpdate { read_to: 9, written_to: 11, delivered_to: 6, active_at: None, state: None, lines: &[] };
     save(&*store, &second).await.expect("a checkpoint");
 
-    let kept = Conversation { read_to: 9, written_to: 11, state: "{}".to_owned(), outbox: vec![lines[1].clone()] };
-    assert_eq!(store.conversation(id(1)).await.expect("a read"), Some(kept));
-    let last = Progress { delivered_to: 11, ..second };
+    let kept = AcpCheckpoint { read_to: 9, written_to: 11, state: "{}".to_owned(), outbox: vec![lines[1].clone()] };
+    assert_eq!(store.acp_checkpoint(id(1)).await.expect("a read"), Some(kept));
+    let last = AcpCheckpointUpdate { delivered_to: 11, ..second };
     save(&*store, &last).await.expect("a checkpoint");
-    assert_eq!(store.conversation(id(1)).await.expect("a read").expect("the checkpoint").outbox, []);
+    assert_eq!(store.acp_checkpoint(id(1)).await.expect("a read").expect("the checkpoint").outbox, []);
 }
 
-async fn save(store: &dyn Store, progress: &Progress<'_>) -> Result<(), StoreError> {
+async fn save(store: &dyn Store, progress: &AcpCheckpointUpdate<'_>) -> Result<(), StoreError> {
     let mut tx = store.begin_unsynced().await?;
-    tx.save_conversation(id(1), progress).await?;
+    tx.save_acp_checkpoint(id(1), progress).await?;
     tx.commit().await.map(drop)
 }
 
@@ -154,8 +161,14 @@ pub async fn a_sacrificed_acp_session_leaves_nothing(store: Arc<dyn Store>) {
     create(&*store, [over]).await;
     change(&*store, vec![MessageChange::Added(message(1, "a"))]).await;
     let lines = [(0, "one\n".to_owned())];
-    let update =
-        Progress { read_to: 0, written_to: 4, delivered_to: 0, active_at: None, state: Some("{}"), lines: &lines };
+    let update = AcpCheckpointUpdate {
+        read_to: 0,
+        written_to: 4,
+        delivered_to: 0,
+        active_at: None,
+        state: Some("{}"),
+        lines: &lines,
+    };
     save(&*store, &update).await.expect("a checkpoint");
     let change = Change::PermissionChanged { permission: permission(1), event: "requested" };
     record(&*store, change).await.expect("a request");
@@ -163,7 +176,7 @@ pub async fn a_sacrificed_acp_session_leaves_nothing(store: Arc<dyn Store>) {
     record(&*store, Change::SessionSacrificed(id(1))).await.expect("a sacrifice");
 
     assert_eq!(store.messages(id(1), &MessageQuery::default()).await.expect("a read"), []);
-    assert_eq!(store.conversation(id(1)).await.expect("a read"), None);
+    assert_eq!(store.acp_checkpoint(id(1)).await.expect("a read"), None);
     assert_eq!(store.permissions(&PermissionQuery::default()).await.expect("a read"), []);
 }
 
