@@ -143,5 +143,5 @@ pub enum EventBody<'a> {
     Operation(&'a Operation),
     Swept(&'a SweepReport),
     /// An event without a record: the payload itself.
-    Noted(&'a Value),
+    Payload(&'a Value),
 }

@@ -171,7 +171,7 @@ impl Engine {
         agent.session = Some(session.id);
         agent.output_file = Some(self.home.session_dir(session.id).to_string_lossy().into_owned());
         agent.updated_at = session.created_at.not_before(agent.updated_at);
-        Ok(tx.record(Change::AgentWritten { agent, event: "launching" }, session.created_at).await?)
+        Ok(tx.record(Change::AgentChanged { agent, event: "launching" }, session.created_at).await?)
     }
 
     /// Launches a record that was made with `detach`.

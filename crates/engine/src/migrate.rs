@@ -117,13 +117,13 @@ async fn write(tx: &mut Box<dyn Tx>, import: Import, now: Timestamp) -> Result<(
     let event = "imported";
     for task in import.tasks {
         let changes = imported_fields(&task);
-        tx.record(Change::TaskWritten { task, event, changes, by: BY.to_owned() }, now).await?;
+        tx.record(Change::TaskChanged { task, event, changes, by: BY.to_owned() }, now).await?;
     }
     for agent in import.agents {
-        tx.record(Change::AgentWritten { agent, event }, now).await?;
+        tx.record(Change::AgentChanged { agent, event }, now).await?;
     }
     for workflow in import.workflows {
-        tx.record(Change::WorkflowWritten { workflow, event }, now).await?;
+        tx.record(Change::RunChanged { workflow, event }, now).await?;
     }
     for question in import.questions {
         tx.record(Change::AgentQuestionWritten { question, event }, now).await?;

@@ -319,7 +319,7 @@ impl Engine {
             && run.state == WorkflowState::Blocked
         {
             run.apply(WorkflowFact::Cancelled, Some("its task was closed".to_owned()), now)?;
-            tx.record(Change::WorkflowWritten { workflow: run, event: "cancelled" }, now).await?;
+            tx.record(Change::RunChanged { workflow: run, event: "cancelled" }, now).await?;
         }
         self.write_task(tx, task, event, changes, by, now).await
     }
@@ -335,7 +335,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<Task, EngineError> {
         if !changes.is_empty() {
-            tx.record(Change::TaskWritten { task: task.clone(), event, changes, by }, now).await?;
+            tx.record(Change::TaskChanged { task: task.clone(), event, changes, by }, now).await?;
             self.commit(tx).await?;
         }
         Ok(task)
@@ -376,7 +376,7 @@ impl Engine {
             task.deleted_at = Some(now);
             task.updated_at = now.not_before(task.updated_at);
             let changes = before.differences(&task);
-            tx.record(Change::TaskWritten { task, event: "deleted", changes, by: by.clone() }, now).await?;
+            tx.record(Change::TaskChanged { task, event: "deleted", changes, by: by.clone() }, now).await?;
         }
         self.commit(tx).await?;
         going.iter().for_each(|id| self.spawn_worktree_cleanup(*id));
@@ -389,7 +389,7 @@ async fn write_drafted(tx: &mut Box<dyn Tx>, tasks: &[(Task, String)], now: Time
     check_links(tx, &tasks.iter().map(|(task, _)| task).collect::<Vec<_>>()).await?;
     for (task, by) in tasks {
         let (task, changes, by) = (task.clone(), task.first_fields(), by.clone());
-        tx.record(Change::TaskWritten { task, event: "created", changes, by }, now).await?;
+        tx.record(Change::TaskChanged { task, event: "created", changes, by }, now).await?;
     }
     Ok(())
 }

@@ -30,7 +30,7 @@ pub fn render(body: EventBody<'_>) -> String {
         EventBody::AgentQuestion(question) => json(&QuestionPayload { question: question.into() }),
         EventBody::Operation(operation) => json(&OperationPayload { operation: operation.into() }),
         EventBody::Swept(report) => json(report),
-        EventBody::Noted(payload) => json(payload),
+        EventBody::Payload(payload) => json(payload),
     }
 }
 

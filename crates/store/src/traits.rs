@@ -69,19 +69,19 @@ pub enum Change {
     /// The folder of the set was deleted; deletes the row: `question_set.dismissed`.
     QuestionSetRemoved(QuestionSetId),
     /// A new or changed task: `task.created`, `task.updated`, `task.closed`, …; `changes` are added to its history.
-    TaskWritten {
+    TaskChanged {
         task: Task,
         event: &'static str,
         changes: Vec<FieldChange>,
         by: String,
     },
     /// A new or changed agent: `agent.starting`, `agent.started`, `agent.completed`, …
-    AgentWritten {
+    AgentChanged {
         agent: Agent,
         event: &'static str,
     },
     /// A new or changed run: `workflow.started`, `workflow.step.started`, `workflow.completed`, …
-    WorkflowWritten {
+    RunChanged {
         workflow: WorkflowRun,
         event: &'static str,
     },
@@ -96,7 +96,7 @@ pub enum Change {
         event: &'static str,
     },
     /// An event without a row.
-    Noted {
+    EventOnly {
         kind: String,
         subject: String,
         payload: Value,

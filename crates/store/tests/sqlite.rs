@@ -85,7 +85,7 @@ fn visible() -> Vec<(Vec<&'static str>, Change)> {
     let task = |nth: u32| Task::new(TaskId::from_uuid(*id(nth).as_uuid()), "a task", NOW).expect("a title");
     let written = |task: Task| {
         let changes = task.first_fields();
-        Change::TaskWritten { task, event: "created", changes, by: "user".into() }
+        Change::TaskChanged { task, event: "created", changes, by: "user".into() }
     };
     let dependent = Task { depends_on: vec![task(1).id], ..task(2) };
     let run = WorkflowRun::new(WorkflowId::from_uuid(*id(1).as_uuid()), task(1).id, "w", "steps: []", NOW);
@@ -101,8 +101,8 @@ fn visible() -> Vec<(Vec<&'static str>, Change)> {
         (vec!["question_sets"], Change::QuestionSetChanged { set, event: "asked" }),
         (vec!["tasks", "task_history"], written(task(1))),
         (vec!["task_dependencies"], written(dependent)),
-        (vec!["workflows"], Change::WorkflowWritten { workflow: run, event: "started" }),
-        (vec!["agents"], Change::AgentWritten { agent, event: "starting" }),
+        (vec!["workflows"], Change::RunChanged { workflow: run, event: "started" }),
+        (vec!["agents"], Change::AgentChanged { agent, event: "starting" }),
         (vec!["questions"], Change::AgentQuestionWritten { question, event: "asked" }),
         (vec!["operations"], Change::OperationWritten { operation, event: "started" }),
         // Entries are appended separately; this is their event.

@@ -54,7 +54,7 @@ pub fn put(home: &TestHome, sessions: impl IntoIterator<Item = Session>) {
 pub fn put_tasks(home: &TestHome, tasks: impl IntoIterator<Item = Task>) {
     let created = |task: Task| {
         let changes = task.first_fields();
-        Change::TaskWritten { task, event: "created", changes, by: "user".to_owned() }
+        Change::TaskChanged { task, event: "created", changes, by: "user".to_owned() }
     };
     write(home, tasks.into_iter().map(created));
 }

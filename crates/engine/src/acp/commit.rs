@@ -186,7 +186,7 @@ pub(super) async fn write_step(
                 ("turn.ended", json!({ "session_id": id, "stop_reason": stop_reason }))
             }
         };
-        tx.record(Change::Noted { kind: kind.to_owned(), subject: id.to_string(), payload }, now).await?;
+        tx.record(Change::EventOnly { kind: kind.to_owned(), subject: id.to_string(), payload }, now).await?;
     }
     Ok(())
 }

@@ -119,7 +119,7 @@ impl Engine {
         let mut agent = Agent::new(id, check.task.id, check.workflow.id, Some(check.step), now);
         agent.worktree = Some(check.folder.to_string_lossy().into_owned());
         let mut tx = self.store.begin().await?;
-        tx.record(Change::AgentWritten { agent: agent.clone(), event: "starting" }, now).await?;
+        tx.record(Change::AgentChanged { agent: agent.clone(), event: "starting" }, now).await?;
         self.commit(tx).await?;
         let place = WorkDir::inside(check.folder, check.folder)?;
         let step = check.step.to_owned();

@@ -115,9 +115,9 @@ async fn claim_for_run(
     changes.extend(task.claimed(claim, plan.base.clone(), now)?);
     workflow.agent = Some(agent.id);
     let by = plan.by.clone();
-    tx.record(Change::TaskWritten { task: task.clone(), event: "claimed", changes, by }, now).await?;
-    tx.record(Change::AgentWritten { agent: agent.clone(), event: "starting" }, now).await?;
-    tx.record(Change::WorkflowWritten { workflow: workflow.clone(), event }, now).await?;
+    tx.record(Change::TaskChanged { task: task.clone(), event: "claimed", changes, by }, now).await?;
+    tx.record(Change::AgentChanged { agent: agent.clone(), event: "starting" }, now).await?;
+    tx.record(Change::RunChanged { workflow: workflow.clone(), event }, now).await?;
     Ok(Claimed { task, agent, workflow })
 }
 

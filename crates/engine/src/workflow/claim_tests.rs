@@ -37,7 +37,7 @@ async fn add(store: &dyn Store, count: u128) -> Vec<TaskId> {
         let id = TaskId::from_uuid(Uuid::from_u128(nth + 1));
         let task = Task::new(id, &format!("task {nth}"), NOW).expect("valid title");
         let changes = task.first_fields();
-        tx.record(Change::TaskWritten { task, event: "created", changes, by: "test".into() }, NOW)
+        tx.record(Change::TaskChanged { task, event: "created", changes, by: "test".into() }, NOW)
             .await
             .expect("record change");
         ids.push(id);
@@ -153,5 +153,5 @@ async fn the_store_rejects_a_second_live_agent_of_a_task() {
     let mut agent = store.agents(AgentQuery::Live, None, 1).await.expect("read store").items.remove(0);
     agent.id = coven_domain::AgentId::from_uuid(Uuid::from_u128(99));
     let mut tx = store.begin().await.expect("begin transaction");
-    assert!(tx.record(Change::AgentWritten { agent, event: "starting" }, NOW).await.is_err());
+    assert!(tx.record(Change::AgentChanged { agent, event: "starting" }, NOW).await.is_err());
 }

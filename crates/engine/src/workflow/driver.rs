@@ -229,7 +229,7 @@ impl Engine {
         workflow.progress = progress;
         let now = clock::now();
         workflow.updated_at = now.not_before(workflow.updated_at);
-        tx.record(Change::WorkflowWritten { workflow, event: "advanced" }, now).await?;
+        tx.record(Change::RunChanged { workflow, event: "advanced" }, now).await?;
         Ok(self.commit(tx).await?)
     }
 
@@ -394,7 +394,7 @@ impl Engine {
             return Ok(());
         };
         task.renewed(now.after(self.config.store.lease()));
-        let renewed = Change::TaskWritten { task, event: "renewed", changes: vec![], by: SYSTEM.to_owned() };
+        let renewed = Change::TaskChanged { task, event: "renewed", changes: vec![], by: SYSTEM.to_owned() };
         tx.record(renewed, now).await?;
         Ok(self.commit(tx).await?)
     }

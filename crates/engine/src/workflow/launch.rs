@@ -148,7 +148,7 @@ impl Engine {
         agent.session = Some(session.id);
         agent.pid = session.process.as_ref().map(|process| process.pid);
         agent.output_file = Some(self.home.session_dir(session.id).to_string_lossy().into_owned());
-        tx.record(Change::AgentWritten { agent, event: "started" }, now).await?;
+        tx.record(Change::AgentChanged { agent, event: "started" }, now).await?;
         Ok(self.commit(tx).await?)
     }
 

@@ -185,7 +185,7 @@ impl Engine {
         if workflow.progress.approval.is_none() {
             workflow.progress.approval = Some(Approval { by, at: now });
             workflow.updated_at = now.not_before(workflow.updated_at);
-            tx.record(Change::WorkflowWritten { workflow, event: "merge_approved" }, now).await?;
+            tx.record(Change::RunChanged { workflow, event: "merge_approved" }, now).await?;
         }
         let operation = self.commit_new_operation(tx, OperationKind::TaskApprove, Some(id.to_string()), now).await?;
         fault::point("after_approve");
@@ -231,9 +231,9 @@ impl Engine {
             workflow.progress.approval = None;
             workflow.progress.rejected = Some(reason.clone());
             workflow.apply(WorkflowFact::Blocked, Some(reason), now)?;
-            tx.record(Change::WorkflowWritten { workflow, event: "rejected" }, now).await?;
+            tx.record(Change::RunChanged { workflow, event: "rejected" }, now).await?;
         }
-        tx.record(Change::TaskWritten { task: task.clone(), event: "rejected", changes, by }, now).await?;
+        tx.record(Change::TaskChanged { task: task.clone(), event: "rejected", changes, by }, now).await?;
         self.commit(tx).await?;
         Ok(task)
     }
@@ -450,7 +450,7 @@ impl Engine {
         let fact = if agent.state == AgentState::Starting { AgentFact::Failed } else { fact };
         agent.apply(fact, error, now)?;
         let event = agent.state.as_str();
-        tx.record(Change::AgentWritten { agent, event }, now).await?;
+        tx.record(Change::AgentChanged { agent, event }, now).await?;
         Ok(self.commit(tx).await?)
     }
 
@@ -465,7 +465,7 @@ impl Engine {
                 by.clone_from(&approval.by);
             }
             workflow.apply(WorkflowFact::Completed, None, now)?;
-            tx.record(Change::WorkflowWritten { workflow, event: "completed" }, now).await?;
+            tx.record(Change::RunChanged { workflow, event: "completed" }, now).await?;
         }
         let reason = if merged.is_some() { "merged" } else { "no changes" };
         let changes = task.apply(TaskFact::Approved, Some(reason), now)?;
@@ -473,7 +473,7 @@ impl Engine {
             task.changes = Some(WorkSize::default());
         }
         task.merged = merged;
-        tx.record(Change::TaskWritten { task: task.clone(), event: "closed", changes, by }, now).await?;
+        tx.record(Change::TaskChanged { task: task.clone(), event: "closed", changes, by }, now).await?;
         self.commit(tx).await?;
         Ok(task)
     }
@@ -489,13 +489,13 @@ impl Engine {
             (workflow.progress.approval, workflow.progress.stop) = (None, None);
             workflow.error = Some(why.to_owned());
             workflow.updated_at = now.not_before(workflow.updated_at);
-            tx.record(Change::WorkflowWritten { workflow, event: "merge_failed" }, now).await?;
+            tx.record(Change::RunChanged { workflow, event: "merge_failed" }, now).await?;
         }
         let before = task.clone();
         task.reason = Some(why.to_owned());
         task.updated_at = now.not_before(task.updated_at);
         let changes = before.differences(&task);
-        tx.record(Change::TaskWritten { task, event: "merge_failed", changes, by: "system".to_owned() }, now).await?;
+        tx.record(Change::TaskChanged { task, event: "merge_failed", changes, by: "system".to_owned() }, now).await?;
         Ok(self.commit(tx).await?)
     }
 

@@ -171,7 +171,7 @@ impl Engine {
         let mut tx = self.store.begin().await?;
         let Some(mut agent) = tx.agent(agent.id).await? else { return Ok(()) };
         agent.apply(AgentFact::Reattached, None, now)?;
-        tx.record(Change::AgentWritten { agent, event: "reattached" }, now).await?;
+        tx.record(Change::AgentChanged { agent, event: "reattached" }, now).await?;
         Ok(self.commit(tx).await?)
     }
 
@@ -240,7 +240,7 @@ impl Engine {
             return Ok(());
         };
         let changes = task.apply(coven_domain::task::TaskFact::LeaseLost, Some("the claim expired"), now)?;
-        tx.record(Change::TaskWritten { task, event: "lease_lost", changes, by: "system".to_owned() }, now).await?;
+        tx.record(Change::TaskChanged { task, event: "lease_lost", changes, by: "system".to_owned() }, now).await?;
         Ok(self.commit(tx).await?)
     }
 }

@@ -132,10 +132,10 @@ impl Engine {
                 rows.workflow.agent = Some(id);
                 rows.workflow.apply(WorkflowFact::Stepped, None, now)?;
                 rows.task.renewed(now.after(self.config.store.lease()));
-                tx.record(Change::AgentWritten { agent, event: "starting" }, now).await?;
-                tx.record(Change::WorkflowWritten { workflow: rows.workflow, event: "step.started" }, now).await?;
+                tx.record(Change::AgentChanged { agent, event: "starting" }, now).await?;
+                tx.record(Change::RunChanged { workflow: rows.workflow, event: "step.started" }, now).await?;
                 let renewed =
-                    Change::TaskWritten { task: rows.task, event: "renewed", changes: vec![], by: SYSTEM.into() };
+                    Change::TaskChanged { task: rows.task, event: "renewed", changes: vec![], by: SYSTEM.into() };
                 tx.record(renewed, now).await?;
                 self.commit(tx).await?;
                 Ok(NextAction::Continue)
@@ -148,8 +148,8 @@ impl Engine {
                 write_agent(&mut tx, &rows, agent_event, now).await?;
                 rows.workflow.apply(WorkflowFact::Completed, None, now)?;
                 let changes = rows.task.apply(TaskFact::Closed, Some("the workflow completed"), now)?;
-                tx.record(Change::WorkflowWritten { workflow: rows.workflow, event: "completed" }, now).await?;
-                let closed = Change::TaskWritten { task: rows.task, event: "closed", changes, by: SYSTEM.into() };
+                tx.record(Change::RunChanged { workflow: rows.workflow, event: "completed" }, now).await?;
+                let closed = Change::TaskChanged { task: rows.task, event: "closed", changes, by: SYSTEM.into() };
                 tx.record(closed, now).await?;
                 coven_holder::fault::point("before_complete");
                 self.commit(tx).await?;
@@ -183,8 +183,8 @@ impl Engine {
         let changes = rows.task.apply(TaskFact::WorkDone, Some(why), now)?;
         rows.workflow.progress.approval = (!needs_review).then(|| Approval { by: "workflow".to_owned(), at: now });
         let (id, title) = (rows.task.id, titled(&rows.task));
-        tx.record(Change::WorkflowWritten { workflow: rows.workflow, event: "merge_pending" }, now).await?;
-        let waits = Change::TaskWritten { task: rows.task, event: "pending_merge", changes, by: SYSTEM.into() };
+        tx.record(Change::RunChanged { workflow: rows.workflow, event: "merge_pending" }, now).await?;
+        let waits = Change::TaskChanged { task: rows.task, event: "pending_merge", changes, by: SYSTEM.into() };
         tx.record(waits, now).await?;
         self.commit(tx).await?;
         if needs_review {
@@ -214,8 +214,8 @@ impl Engine {
         let changes = rows.task.apply(task_fact, Some(&why), now)?;
         let (id, title) = (rows.task.id, rows.task.title.clone());
         let (state, task_event) = (rows.task.state, task_event(rows.task.state));
-        tx.record(Change::WorkflowWritten { workflow: rows.workflow, event }, now).await?;
-        let ended = Change::TaskWritten { task: rows.task, event: task_event, changes, by: SYSTEM.into() };
+        tx.record(Change::RunChanged { workflow: rows.workflow, event }, now).await?;
+        let ended = Change::TaskChanged { task: rows.task, event: task_event, changes, by: SYSTEM.into() };
         tx.record(ended, now).await?;
         self.commit(tx).await?;
         if state == TaskState::Blocked {
@@ -291,7 +291,7 @@ impl Engine {
         }
         workflow.progress.stop = Some(stop.clone());
         workflow.updated_at = now.not_before(workflow.updated_at);
-        tx.record(Change::WorkflowWritten { workflow, event: "stopping" }, now).await?;
+        tx.record(Change::RunChanged { workflow, event: "stopping" }, now).await?;
         Ok(self.commit(tx).await?)
     }
 
@@ -342,13 +342,13 @@ impl Engine {
         // Only an explicit cancel of this run fails if the run has already ended.
         if stop.kind == StopKind::Cancel || workflow.state.after(fact).is_ok() {
             workflow.apply(fact, why.clone(), now)?;
-            tx.record(Change::WorkflowWritten { workflow, event }, now).await?;
+            tx.record(Change::RunChanged { workflow, event }, now).await?;
         }
         if let Some(mut agent) = tx.live_agent(task.id).await? {
             let fact = if agent.state == AgentState::Starting { AgentFact::Failed } else { AgentFact::Killed };
             agent.apply(fact, Some(format!("ended by {}", stop.by)), now)?;
             let event = agent_event(Some(&agent));
-            tx.record(Change::AgentWritten { agent, event }, now).await?;
+            tx.record(Change::AgentChanged { agent, event }, now).await?;
         }
         let fact = match (&stop.kind, task.state) {
             (StopKind::Cancel, TaskState::PendingMerge) => Some(TaskFact::Rejected),
@@ -360,7 +360,7 @@ impl Engine {
         if let Some(fact) = fact {
             let changes = task.apply(fact, why.as_deref(), now)?;
             let event = task_event(task.state);
-            tx.record(Change::TaskWritten { task, event, changes, by: stop.by.clone() }, now).await?;
+            tx.record(Change::TaskChanged { task, event, changes, by: stop.by.clone() }, now).await?;
         }
         Ok(self.commit(tx).await?)
     }
@@ -408,7 +408,7 @@ async fn write_agent(
     now: Timestamp,
 ) -> Result<(), EngineError> {
     if let Some(agent) = &rows.agent {
-        tx.record(Change::AgentWritten { agent: agent.clone(), event }, now).await?;
+        tx.record(Change::AgentChanged { agent: agent.clone(), event }, now).await?;
     }
     Ok(())
 }

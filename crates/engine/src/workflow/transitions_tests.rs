@@ -66,7 +66,7 @@ async fn fixture(definition: &str) -> Fixture {
     let id = TaskId::from_uuid(Uuid::from_u128(1));
     let task = Task::new(id, "a task", NOW).expect("valid title");
     let mut tx = engine.store.begin().await.expect("begin transaction");
-    tx.record(Change::TaskWritten { task, event: "created", changes: vec![], by: "t".into() }, NOW)
+    tx.record(Change::TaskChanged { task, event: "created", changes: vec![], by: "t".into() }, NOW)
         .await
         .expect("record change");
     let plan = Plan {
@@ -82,7 +82,7 @@ async fn fixture(definition: &str) -> Fixture {
     let mut claimed = claim(&mut tx, id, &plan, NOW).await.expect("claim task");
     claimed.workflow.name = "x".to_owned();
     claimed.agent.apply(AgentFact::Started, None, NOW).expect("agent is starting");
-    tx.record(Change::AgentWritten { agent: claimed.agent.clone(), event: "started" }, NOW)
+    tx.record(Change::AgentChanged { agent: claimed.agent.clone(), event: "started" }, NOW)
         .await
         .expect("record change");
     tx.commit().await.expect("commit");

@@ -29,7 +29,7 @@ async fn fill(path: &Path) {
         // Long texts use overflow pages.
         task.body = format!("what to do for task {nth}\n").repeat(nth as usize * 6);
         let changes = task.first_fields();
-        tx.record(Change::TaskWritten { task, event: "created", changes, by: "user".into() }, NOW)
+        tx.record(Change::TaskChanged { task, event: "created", changes, by: "user".into() }, NOW)
             .await
             .expect("a task");
     }

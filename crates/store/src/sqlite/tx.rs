@@ -298,13 +298,13 @@ fn write(connection: &Connection, recorder: &mut Recorder, change: &Change, now:
             let (kind, subject) = (format!("permission.{event}"), permission.id.to_string());
             recorder.add(connection, kind, subject, now, EventBody::Permission(permission))
         }
-        Change::TaskWritten { task, event, changes, by } => {
+        Change::TaskChanged { task, event, changes, by } => {
             tasks::put(connection, task)?;
             tasks::note(connection, &task.id.to_string(), changes, by, now)?;
             let body = EventBody::Task { task, changes, by };
             recorder.add(connection, format!("task.{event}"), task.id.to_string(), now, body)
         }
-        Change::AgentWritten { agent, event } => {
+        Change::AgentChanged { agent, event } => {
             agents::put(connection, agent)?;
             recorder.add(connection, format!("agent.{event}"), agent.id.to_string(), now, EventBody::Agent(agent))
         }
@@ -313,7 +313,7 @@ fn write(connection: &Connection, recorder: &mut Recorder, change: &Change, now:
             let (kind, subject) = (format!("question.{event}"), question.id.to_string());
             recorder.add(connection, kind, subject, now, EventBody::AgentQuestion(question))
         }
-        Change::WorkflowWritten { workflow, event } => {
+        Change::RunChanged { workflow, event } => {
             workflows::put(connection, workflow)?;
             let (kind, subject) = (format!("workflow.{event}"), workflow.id.to_string());
             recorder.add(connection, kind, subject, now, EventBody::Run(workflow))
@@ -331,8 +331,8 @@ fn write(connection: &Connection, recorder: &mut Recorder, change: &Change, now:
             let set = question_sets::take(connection, *id)?;
             add_question_set(recorder, connection, "dismissed", &set, now)
         }
-        Change::Noted { kind, subject, payload } => {
-            recorder.add(connection, kind.clone(), subject.clone(), now, EventBody::Noted(payload))
+        Change::EventOnly { kind, subject, payload } => {
+            recorder.add(connection, kind.clone(), subject.clone(), now, EventBody::Payload(payload))
         }
     }
 }
@@ -376,12 +376,12 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(0);
 
     fn noted(bytes: usize) -> Change {
-        Change::Noted { kind: "test.noted".into(), subject: String::new(), payload: json!("x".repeat(bytes)) }
+        Change::EventOnly { kind: "test.noted".into(), subject: String::new(), payload: json!("x".repeat(bytes)) }
     }
 
     fn render(body: EventBody<'_>) -> String {
         match body {
-            EventBody::Noted(payload) => payload.to_string(),
+            EventBody::Payload(payload) => payload.to_string(),
             _ => "{}".to_owned(),
         }
     }

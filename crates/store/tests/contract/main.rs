@@ -144,7 +144,7 @@ async fn store_10_every_change_has_one_event_in_the_same_transaction(store: Arc<
         Change::SessionCreated(running(1)),
         Change::SessionChanged { session: killed.clone(), event: "killed" },
         Change::SessionSacrificed(id(1)),
-        Change::Noted { kind: "daemon.started".into(), subject: String::new(), payload: payload.clone() },
+        Change::EventOnly { kind: "daemon.started".into(), subject: String::new(), payload: payload.clone() },
     ];
 
     let mut tx = store.begin().await.expect("a transaction");
@@ -173,7 +173,7 @@ async fn store_10_every_change_has_one_event_in_the_same_transaction(store: Arc<
         EventBody::Session(&running(1)),
         EventBody::Session(&killed),
         EventBody::Session(&killed),
-        EventBody::Noted(&payload),
+        EventBody::Payload(&payload),
     ];
     assert_eq!(payloads, expected.map(render));
     assert!(events.iter().all(|it| it.at == NOW));
@@ -413,7 +413,7 @@ async fn snapshot_pages_have_every_row_once(store: Arc<dyn Store>) {
     for nth in [1, 2, 3] {
         let task = Task::new(format!("{nth:08x}-0000-4000-a000-{nth:012x}").parse().expect("an id"), "t", at(nth));
         let change =
-            Change::TaskWritten { task: task.expect("a title"), event: "created", changes: vec![], by: "me".into() };
+            Change::TaskChanged { task: task.expect("a title"), event: "created", changes: vec![], by: "me".into() };
         record(&*store, change).await.expect("a change");
     }
     for limit in 1..=7 {

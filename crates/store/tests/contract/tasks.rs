@@ -27,7 +27,7 @@ fn edited(nth: u32, edit: TaskEdit) -> Task {
 }
 
 async fn written(store: &dyn Store, task: &Task, event: &'static str, changes: Vec<FieldChange>) {
-    let change = Change::TaskWritten { task: task.clone(), event, changes, by: "user".into() };
+    let change = Change::TaskChanged { task: task.clone(), event, changes, by: "user".into() };
     record(store, change).await.expect("a change");
 }
 

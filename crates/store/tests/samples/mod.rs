@@ -88,7 +88,7 @@ pub fn render(body: EventBody<'_>) -> String {
         EventBody::AgentQuestion(question) => json!({ "question": question.id, "status": question.state }),
         EventBody::Operation(operation) => json!({ "operation": operation.id, "status": operation.state }),
         EventBody::Swept(report) => json!(report),
-        EventBody::Noted(payload) => payload.clone(),
+        EventBody::Payload(payload) => payload.clone(),
     };
     payload.to_string()
 }
@@ -96,7 +96,7 @@ pub fn render(body: EventBody<'_>) -> String {
 /// Writes an event without a row in a separate transaction; returns its number.
 pub async fn note(store: &dyn Store, kind: &str, at: Timestamp) -> u64 {
     let mut tx = store.begin().await.expect("a transaction");
-    let change = Change::Noted { kind: kind.to_owned(), subject: "s".to_owned(), payload: json!({}) };
+    let change = Change::EventOnly { kind: kind.to_owned(), subject: "s".to_owned(), payload: json!({}) };
     tx.record(change, at).await.expect("an event");
     tx.commit().await.expect("a commit")
 }

@@ -47,7 +47,7 @@ async fn write(store: &dyn Store, tasks: Vec<Task>) -> Outcome<()> {
     let mut tx = store.begin().await?;
     for task in tasks {
         let changes = task.first_fields();
-        tx.record(Change::TaskWritten { task, event: "created", changes, by: "bench".into() }, NOW).await?;
+        tx.record(Change::TaskChanged { task, event: "created", changes, by: "bench".into() }, NOW).await?;
     }
     tx.commit().await?;
     Ok(())
@@ -88,9 +88,9 @@ impl Fixture {
         agent.apply(coven_domain::agent::AgentFact::Failed, None, NOW)?;
         workflow.apply(WorkflowFact::Failed, None, NOW)?;
         let mut tx = self.store.begin().await?;
-        tx.record(Change::TaskWritten { task, event: "closed", changes, by: "bench".into() }, NOW).await?;
-        tx.record(Change::AgentWritten { agent, event: "failed" }, NOW).await?;
-        tx.record(Change::WorkflowWritten { workflow, event: "failed" }, NOW).await?;
+        tx.record(Change::TaskChanged { task, event: "closed", changes, by: "bench".into() }, NOW).await?;
+        tx.record(Change::AgentChanged { agent, event: "failed" }, NOW).await?;
+        tx.record(Change::RunChanged { workflow, event: "failed" }, NOW).await?;
         tx.commit().await?;
         Ok(taken)
     }
@@ -232,7 +232,7 @@ async fn write_pairs(store: &dyn Store, writes: usize) -> Outcome<Vec<f64>> {
             let id: TaskId = new_task(id, "x").id;
             let mut task = tx.task(id).await?.ok_or("a task is gone")?;
             task.title = format!("written {nth}");
-            tx.record(Change::TaskWritten { task, event: "updated", changes: vec![], by: "bench".into() }, NOW).await?;
+            tx.record(Change::TaskChanged { task, event: "updated", changes: vec![], by: "bench".into() }, NOW).await?;
         }
         tx.commit().await?;
         times.push(micros(start.elapsed()));
