@@ -92,7 +92,7 @@ pub struct TaskQuery {
     pub is_ready: bool,
     pub include_deleted: bool,
     /// Only tasks after this cursor.
-    pub after: Option<TaskPlace>,
+    pub after: Option<TaskCursor>,
     /// A page of long tasks may contain fewer.
     pub limit: usize,
 }
@@ -100,19 +100,19 @@ pub struct TaskQuery {
 /// Position of a task in scheduling order, used as a page cursor. Successive pages contain every task once, even if
 /// tasks are created or deleted in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TaskPlace {
+pub struct TaskCursor {
     pub priority: i64,
     pub created_at: Timestamp,
     pub row: i64,
 }
 
-impl fmt::Display for TaskPlace {
+impl fmt::Display for TaskCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}.{}", self.priority, self.created_at.as_millis(), self.row)
     }
 }
 
-impl FromStr for TaskPlace {
+impl FromStr for TaskCursor {
     type Err = ParseIntError;
 
     fn from_str(text: &str) -> Result<Self, ParseIntError> {
@@ -129,7 +129,7 @@ pub struct TaskPage {
     /// Number of matching tasks; only the first page has it.
     pub total: Option<u64>,
     /// Cursor of the last task, if more follow.
-    pub next: Option<TaskPlace>,
+    pub next: Option<TaskCursor>,
 }
 
 /// Selects agents, oldest first.

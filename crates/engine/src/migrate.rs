@@ -153,7 +153,7 @@ fn put_aside(files: Vec<LegacyFile>) -> (Vec<(String, String)>, Vec<Left>) {
 mod tests {
     use coven_domain::agent::AgentState;
     use coven_interop::legacy::{LegacyAgent, LegacyQuestion, LegacyTask, Source};
-    use coven_store::{Failing, SqliteStore, Store};
+    use coven_store::{FaultInjectingStore, SqliteStore, Store};
 
     use super::*;
 
@@ -195,7 +195,7 @@ mod tests {
         }
     }
 
-    async fn take(store: &Failing<SqliteStore>) -> Result<(), StoreError> {
+    async fn take(store: &FaultInjectingStore<SqliteStore>) -> Result<(), StoreError> {
         let mut tx = store.begin().await?;
         write(&mut tx, import(&found(), &Known::default()), Timestamp::from_millis(2_000)).await?;
         tx.commit().await.map(drop)
@@ -204,9 +204,10 @@ mod tests {
     #[tokio::test]
     async fn store_02_whatever_write_fails_nothing_is_taken_over() {
         let folder = tempfile::tempdir().expect("a folder");
-        let store =
-            Failing::new(SqliteStore::open(folder.path().join("coven.db"), |_| "{}".to_owned()).expect("a new store"));
-        let calls = store.calls();
+        let store = FaultInjectingStore::new(
+            SqliteStore::open(folder.path().join("coven.db"), |_| "{}".to_owned()).expect("a new store"),
+        );
+        let calls = store.fault_plan();
         // The turn, two tasks, an agent, a question, the commit.
         for nth in 1..=6 {
             calls.fail_at(nth);

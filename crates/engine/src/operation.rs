@@ -145,7 +145,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<Operation, EngineError> {
         let operation = Operation::new(OperationId::from_uuid(Uuid::new_v4()), kind, subject, now);
-        tx.record(Change::OperationWritten { operation: operation.clone(), event: "started" }, now).await?;
+        tx.record(Change::OperationChanged { operation: operation.clone(), event: "started" }, now).await?;
         // Before a client can see the operation, so that it can wait for its end.
         self.operations.add(&operation);
         if let Err(error) = self.commit(tx).await {
@@ -243,7 +243,7 @@ impl Engine {
             return Ok(());
         }
         operation.progressed(progress, now)?;
-        tx.record(Change::OperationWritten { operation: operation.clone(), event: "progress" }, now).await?;
+        tx.record(Change::OperationChanged { operation: operation.clone(), event: "progress" }, now).await?;
         self.commit_output(tx).await?;
         self.operations.publish(operation);
         Ok(())
@@ -366,6 +366,6 @@ async fn record_end(
 ) -> Result<(), EngineError> {
     operation.end(end, now)?;
     let event = operation.state.as_str();
-    tx.record(Change::OperationWritten { operation: operation.clone(), event }, now).await?;
+    tx.record(Change::OperationChanged { operation: operation.clone(), event }, now).await?;
     Ok(())
 }

@@ -194,7 +194,7 @@ impl Engine {
 
     /// Kills every session that runs, also one whose holder did not answer since the daemon started.
     pub async fn kill_all(self: &Arc<Self>) {
-        let running = match self.store.unsettled_sessions().await {
+        let running = match self.store.sessions_to_recover().await {
             Ok(unsettled) => unsettled.into_iter().filter(|it| it.is_live() || it.is_launching()).collect(),
             Err(error) => {
                 tracing::error!(%error, "the sessions could not be read");

@@ -58,7 +58,7 @@ async fn reads(store: &SqliteStore) {
     measure("event range", 2000, async || _ = store.event_range().await.expect("a read")).await;
     measure("event number at", 2000, async || _ = store.event_number_at(NOW).await.expect("a read")).await;
     measure("100 events", 500, async || drop(store.events_after(u64::from(next()), 100).await.expect("a read"))).await;
-    measure("unsettled", 500, async || drop(store.unsettled_sessions().await.expect("a read"))).await;
+    measure("sessions to recover", 500, async || drop(store.sessions_to_recover().await.expect("a read"))).await;
     measure("snapshot", 3, async || drop(store.state_page(None, usize::MAX).await.expect("a read"))).await;
 }
 

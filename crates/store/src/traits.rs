@@ -91,7 +91,7 @@ pub enum Change {
         event: &'static str,
     },
     /// A new or changed operation: `operation.started`, `operation.progress`, `operation.completed`, …
-    OperationWritten {
+    OperationChanged {
         operation: Operation,
         event: &'static str,
     },
@@ -234,7 +234,7 @@ pub trait Store: Send + Sync + 'static {
     async fn sessions_with_title(&self, title: &str, limit: usize) -> Result<Vec<Session>, StoreError>;
     async fn sessions(&self, query: &SessionQuery) -> Result<SessionPage, StoreError>;
     /// Returns sessions that a starting daemon must recover: launching, running, or killed without an exit code.
-    async fn unsettled_sessions(&self) -> Result<Vec<Session>, StoreError>;
+    async fn sessions_to_recover(&self) -> Result<Vec<Session>, StoreError>;
 
     /// Returns entries with `seq > after`, oldest first.
     async fn entries(&self, id: SessionId, after: u64, limit: usize) -> Result<Vec<Entry>, StoreError>;

@@ -104,7 +104,7 @@ fn visible() -> Vec<(Vec<&'static str>, Change)> {
         (vec!["workflows"], Change::RunChanged { workflow: run, event: "started" }),
         (vec!["agents"], Change::AgentChanged { agent, event: "starting" }),
         (vec!["questions"], Change::AgentQuestionWritten { question, event: "asked" }),
-        (vec!["operations"], Change::OperationWritten { operation, event: "started" }),
+        (vec!["operations"], Change::OperationChanged { operation, event: "started" }),
         // Entries are appended separately; this is their event.
         (vec!["entries"], Change::OutputAdded { session: id(1), offset: 100 }),
     ]

@@ -42,7 +42,7 @@ pub struct Recovered {
 pub async fn recover(engine: &Arc<Engine>) -> Result<Recovered, EngineError> {
     let (told, mut verdicts) = mpsc::unbounded_channel();
     let turns = Arc::new(Semaphore::new(MAX_CONCURRENT));
-    for session in engine.store.unsettled_sessions().await? {
+    for session in engine.store.sessions_to_recover().await? {
         let (engine, told, turns) = (engine.clone(), told.clone(), turns.clone());
         // Ends by itself once the session is settled, or with the daemon.
         tokio::spawn(async move {

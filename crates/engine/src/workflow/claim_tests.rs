@@ -8,7 +8,7 @@ use coven_domain::query::{AgentQuery, WorkflowQuery};
 use coven_domain::task::{Task, TaskState};
 use coven_domain::workflow::WorkflowState;
 use coven_domain::{TaskId, Timestamp};
-use coven_store::{Change, Failing, SqliteStore, Store, StoreError};
+use coven_store::{Change, FaultInjectingStore, SqliteStore, Store, StoreError};
 use coven_workflow::{BUILT_IN, WorkflowDefinition};
 use uuid::Uuid;
 
@@ -56,9 +56,10 @@ async fn claim_one(store: &dyn Store, id: TaskId) -> Result<(), EngineError> {
 #[tokio::test]
 async fn store_15_a_claim_changes_nothing_if_any_store_call_fails() {
     let folder = tempfile::tempdir().expect("create temporary folder");
-    let store =
-        Failing::new(SqliteStore::open(folder.path().join("coven.db"), |_| "{}".to_owned()).expect("create store"));
-    let calls = store.calls();
+    let store = FaultInjectingStore::new(
+        SqliteStore::open(folder.path().join("coven.db"), |_| "{}".to_owned()).expect("create store"),
+    );
+    let calls = store.fault_plan();
     let id = add(&store, 1).await[0];
     let before = store.state_page(None, usize::MAX).await.expect("read state");
     let mut failed = 0;

@@ -13,8 +13,8 @@ use coven_host::config::Config;
 use coven_host::trust::Withheld;
 use coven_interop::conversations::Conversations;
 use coven_interop::questions::QuestionFolder;
-use coven_store::failing::Calls;
-use coven_store::{Change, Failing, SqliteStore, StoreError};
+use coven_store::fault_injection::FaultPlan;
+use coven_store::{Change, FaultInjectingStore, SqliteStore, StoreError};
 use coven_workflow::StepCompletion;
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -34,7 +34,7 @@ const TWO_STEPS: &str = "steps:\n  - { name: build, type: script, command: make 
 struct Fixture {
     _folder: tempfile::TempDir,
     engine: Arc<Engine>,
-    calls: Arc<Calls>,
+    calls: Arc<FaultPlan>,
     claimed: Claimed,
 }
 
@@ -43,8 +43,8 @@ async fn fixture(definition: &str) -> Fixture {
     let folder = tempfile::tempdir().expect("create temporary folder");
     let home = Home::at(&folder.path().join("p/.coven")).expect("valid home path");
     home.create().expect("create home");
-    let store = Failing::new(SqliteStore::open(home.db(), |_| "{}".to_owned()).expect("create store"));
-    let calls = store.calls();
+    let store = FaultInjectingStore::new(SqliteStore::open(home.db(), |_| "{}".to_owned()).expect("create store"));
+    let calls = store.fault_plan();
     let deps = EngineDeps {
         store: Arc::new(store),
         config: Config::default(),

@@ -155,8 +155,8 @@ impl Store for SqliteStore {
         self.read_aside(move |connection| listing::page(connection, &query)).await
     }
 
-    async fn unsettled_sessions(&self) -> Result<Vec<Session>, StoreError> {
-        self.read_aside(sessions::unsettled).await
+    async fn sessions_to_recover(&self) -> Result<Vec<Session>, StoreError> {
+        self.read_aside(sessions::to_recover).await
     }
 
     async fn entries(&self, id: SessionId, after: u64, limit: usize) -> Result<Vec<Entry>, StoreError> {

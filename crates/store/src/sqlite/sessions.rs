@@ -46,7 +46,7 @@ pub(super) fn rows_after(connection: &Connection, row: i64, limit: usize) -> Res
 }
 
 /// Returns sessions that are launching, running, or killed without an exit code; oldest first.
-pub(super) fn unsettled(connection: &Connection) -> Result<Vec<Session>, StoreError> {
+pub(super) fn to_recover(connection: &Connection) -> Result<Vec<Session>, StoreError> {
     // SQLite uses the index only if the condition is the same.
     const SQL: &str = select!(
         "INDEXED BY sessions_unsettled \

@@ -7,7 +7,7 @@ use rusqlite::{Connection, Row, params, params_from_iter};
 
 use super::{PAGE_BYTES, RowsAfter, behind, count, from_json, integer, parsed, to_json, unsigned};
 use crate::StoreError;
-use coven_domain::query::{ItemPlace, TaskHistoryEntry, TaskPage, TaskPlace, TaskQuery};
+use coven_domain::query::{ItemPlace, TaskCursor, TaskHistoryEntry, TaskPage, TaskQuery};
 
 const COLUMNS: &str = "id, title, body, type, priority, parent_id, tags, state, reason, claimed_by, claimed_until,
     base_branch, base_commit, harness, workflow, created_at, updated_at, closed_at, deleted_at,
@@ -207,7 +207,7 @@ pub(super) fn page(connection: &Connection, query: &TaskQuery) -> Result<TaskPag
         }
         let task = from_row(row)?;
         bytes += task.body.len();
-        last = Some(TaskPlace {
+        last = Some(TaskCursor {
             priority: task.priority.get().into(),
             created_at: task.created_at,
             row: row.get(row_column)?,

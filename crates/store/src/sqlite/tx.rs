@@ -318,7 +318,7 @@ fn write(connection: &Connection, recorder: &mut Recorder, change: &Change, now:
             let (kind, subject) = (format!("workflow.{event}"), workflow.id.to_string());
             recorder.add(connection, kind, subject, now, EventBody::Run(workflow))
         }
-        Change::OperationWritten { operation, event } => {
+        Change::OperationChanged { operation, event } => {
             operations::put(connection, operation)?;
             let (kind, subject) = (format!("operation.{event}"), operation.id.to_string());
             recorder.add(connection, kind, subject, now, EventBody::Operation(operation))

@@ -16,7 +16,7 @@ use coven_domain::query::SweepReport;
 use coven_domain::retention::Cutoffs;
 use coven_domain::session::{EndIntent, ProcessIdentity, Session, SessionState};
 use coven_domain::task::Task;
-use coven_store::{Change, Failing, SqliteStore, Store, StoreError};
+use coven_store::{Change, FaultInjectingStore, SqliteStore, Store, StoreError};
 use operations::*;
 use output::*;
 use question_sets::*;
@@ -41,7 +41,7 @@ macro_rules! every_store {
             async fn $rule() {
                 let folder = tempfile::tempdir().expect("a folder");
                 let store = coven_store::SqliteStore::open(folder.path().join("coven.db"), super::render).expect("a new store");
-                super::$rule(std::sync::Arc::new(coven_store::Failing::new(store))).await;
+                super::$rule(std::sync::Arc::new(coven_store::FaultInjectingStore::new(store))).await;
             })+
         }
     };
@@ -64,7 +64,7 @@ every_store!(
     a_sacrificed_session_is_deleted_with_all_its_data,
     ids_are_found_by_any_prefix,
     sessions_are_found_by_their_exact_title,
-    unsettled_sessions_are_those_that_a_starting_daemon_must_recover,
+    sessions_to_recover_are_those_that_a_starting_daemon_must_check,
     repos_are_listed_oldest_first,
     store_11_events_are_found_by_number_and_by_time,
     store_01_a_snapshot_is_consistent,
@@ -337,7 +337,7 @@ async fn sessions_are_found_by_their_exact_title(store: Arc<dyn Store>) {
     assert!(found("Fix", 10).await.is_empty());
 }
 
-async fn unsettled_sessions_are_those_that_a_starting_daemon_must_recover(store: Arc<dyn Store>) {
+async fn sessions_to_recover_are_those_that_a_starting_daemon_must_check(store: Arc<dyn Store>) {
     let with = |nth, state| Session { state, ..session(nth) };
     let launching = Session { launching_at: Some(NOW), ..session(2) };
     let dying = with(3, SessionState::Killed);
@@ -350,7 +350,7 @@ async fn unsettled_sessions_are_those_that_a_starting_daemon_must_recover(store:
     )
     .await;
 
-    assert_eq!(store.unsettled_sessions().await.expect("a read"), [launching, dying, running(5)]);
+    assert_eq!(store.sessions_to_recover().await.expect("a read"), [launching, dying, running(5)]);
 }
 
 async fn repos_are_listed_oldest_first(store: Arc<dyn Store>) {
@@ -506,11 +506,12 @@ async fn a_failure_at_any_call_leaves_all_or_nothing() {
     let mut tried = 0;
     for nth in 1.. {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = Failing::new(SqliteStore::open(folder.path().join("coven.db"), render).expect("a new store"));
-        store.calls().fail_at(nth);
+        let store =
+            FaultInjectingStore::new(SqliteStore::open(folder.path().join("coven.db"), render).expect("a new store"));
+        store.fault_plan().fail_at(nth);
         let outcome = launch(&store).await;
-        let calls = store.calls().made();
-        store.calls().fail_at(0);
+        let calls = store.fault_plan().made();
+        store.fault_plan().fail_at(0);
 
         let events = store.events_after(0, 10).await.expect("a read").len();
         let entries = store.last_entry(id(1)).await.expect("a read");

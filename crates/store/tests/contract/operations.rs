@@ -20,7 +20,7 @@ fn operation(nth: u32, kind: OperationKind, subject: Option<&str>) -> Operation 
 
 async fn write(store: &Arc<impl Store>, operation: &Operation, event: &'static str) -> Result<u64, StoreError> {
     let mut tx = store.begin().await?;
-    let change = Change::OperationWritten { operation: operation.clone(), event };
+    let change = Change::OperationChanged { operation: operation.clone(), event };
     tx.record(change, operation.updated_at).await?;
     tx.commit().await
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use coven_domain::TaskId;
 use coven_domain::event::EventBody;
-use coven_domain::query::{TaskPage, TaskPlace, TaskQuery};
+use coven_domain::query::{TaskCursor, TaskPage, TaskQuery};
 use coven_domain::retention::Cutoffs;
 use coven_domain::task::{Claim, FieldChange, Task, TaskEdit, TaskFact, TaskKind, TaskState, WorkSize};
 use coven_store::{Change, Store};
@@ -102,7 +102,7 @@ pub async fn tasks_are_listed_by_priority_then_age_and_filtered(store: Arc<dyn S
     let first = store.tasks(&TaskQuery { limit: 2, ..all() }).await.expect("a read");
     let next = first.next.expect("more tasks follow");
     assert_eq!(first.total, Some(5));
-    assert_eq!((next.to_string().parse(), "1.2".parse::<TaskPlace>().is_err()), (Ok(next), true));
+    assert_eq!((next.to_string().parse(), "1.2".parse::<TaskCursor>().is_err()), (Ok(next), true));
     // When a task is deleted.
     let mut gone = task(2);
     gone.deleted_at = Some(at(10));

@@ -29,20 +29,20 @@ use coven_domain::query::{
 };
 
 /// Forwards every call, except the one that must fail.
-pub struct Failing<S> {
+pub struct FaultInjectingStore<S> {
     inner: S,
-    calls: Arc<Calls>,
+    plan: Arc<FaultPlan>,
 }
 
 /// Counts the calls of a store and its transactions, from 1.
 #[derive(Default)]
-pub struct Calls {
+pub struct FaultPlan {
     made: AtomicU64,
     /// The call to fail; 0 means none.
     failing: AtomicU64,
 }
 
-impl Calls {
+impl FaultPlan {
     pub fn made(&self) -> u64 {
         self.made.load(Ordering::SeqCst)
     }
@@ -59,126 +59,126 @@ impl Calls {
     }
 }
 
-impl<S: Store> Failing<S> {
-    /// Wraps a store. No call fails until [`Calls::fail_at`].
+impl<S: Store> FaultInjectingStore<S> {
+    /// Wraps a store. No call fails until [`FaultPlan::fail_at`].
     pub fn new(inner: S) -> Self {
-        Self { inner, calls: Arc::default() }
+        Self { inner, plan: Arc::default() }
     }
 
-    pub fn calls(&self) -> Arc<Calls> {
-        Arc::clone(&self.calls)
+    pub fn fault_plan(&self) -> Arc<FaultPlan> {
+        Arc::clone(&self.plan)
     }
 }
 
 #[async_trait]
-impl<S: Store> Store for Failing<S> {
+impl<S: Store> Store for FaultInjectingStore<S> {
     async fn begin(&self) -> Result<Box<dyn Tx>, StoreError> {
-        self.calls.next()?;
-        Ok(Box::new(FailingTx { inner: Some(self.inner.begin().await?), calls: self.calls() }))
+        self.plan.next()?;
+        Ok(Box::new(FaultInjectingTx { inner: Some(self.inner.begin().await?), plan: self.fault_plan() }))
     }
 
     async fn begin_unsynced(&self) -> Result<Box<dyn Tx>, StoreError> {
-        self.calls.next()?;
-        Ok(Box::new(FailingTx { inner: Some(self.inner.begin_unsynced().await?), calls: self.calls() }))
+        self.plan.next()?;
+        Ok(Box::new(FaultInjectingTx { inner: Some(self.inner.begin_unsynced().await?), plan: self.fault_plan() }))
     }
 
     async fn session(&self, id: SessionId) -> Result<Option<Session>, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.session(id).await
     }
 
     async fn session_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<SessionId>, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.session_ids_with_prefix(prefix, limit).await
     }
 
     async fn sessions_with_title(&self, title: &str, limit: usize) -> Result<Vec<Session>, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.sessions_with_title(title, limit).await
     }
 
     async fn sessions(&self, query: &SessionQuery) -> Result<SessionPage, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.sessions(query).await
     }
 
-    async fn unsettled_sessions(&self) -> Result<Vec<Session>, StoreError> {
-        self.calls.next()?;
-        self.inner.unsettled_sessions().await
+    async fn sessions_to_recover(&self) -> Result<Vec<Session>, StoreError> {
+        self.plan.next()?;
+        self.inner.sessions_to_recover().await
     }
 
     async fn entries(&self, id: SessionId, after: u64, limit: usize) -> Result<Vec<Entry>, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.entries(id, after, limit).await
     }
 
     async fn last_entry(&self, id: SessionId) -> Result<u64, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.last_entry(id).await
     }
 
     async fn keyframe_before(&self, id: SessionId, offset: u64) -> Result<Option<Keyframe>, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.keyframe_before(id, offset).await
     }
 
     async fn repos(&self) -> Result<Vec<Repo>, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.repos().await
     }
 
     async fn repo(&self, id: RepoId) -> Result<Option<Repo>, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.repo(id).await
     }
 
     async fn messages(&self, id: SessionId, query: &MessageQuery) -> Result<Vec<StoredMessage>, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.messages(id, query).await
     }
 
     async fn acp_checkpoint(&self, id: SessionId) -> Result<Option<AcpCheckpoint>, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.acp_checkpoint(id).await
     }
 
     async fn permissions(&self, query: &PermissionQuery) -> Result<Vec<Permission>, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.permissions(query).await
     }
 
     async fn task(&self, id: TaskId) -> Result<Option<Task>, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.task(id).await
     }
 
     async fn task_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<TaskId>, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.task_ids_with_prefix(prefix, limit).await
     }
 
     async fn tasks(&self, query: &TaskQuery) -> Result<TaskPage, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.tasks(query).await
     }
 
     async fn waiting_tasks(&self, after: Option<&ItemPlace>, limit: usize) -> Result<Vec<Task>, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.waiting_tasks(after, limit).await
     }
 
     async fn task_dependencies(&self, id: TaskId) -> Result<Vec<(TaskId, TaskState)>, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.task_dependencies(id).await
     }
 
     async fn task_history(&self, id: TaskId, after: u64, limit: usize) -> Result<Vec<TaskHistoryEntry>, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.task_history(id, after, limit).await
     }
 
     async fn agent(&self, id: AgentId) -> Result<Option<Agent>, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.agent(id).await
     }
 
@@ -188,100 +188,100 @@ impl<S: Store> Store for Failing<S> {
         after: Option<RowPlace>,
         limit: usize,
     ) -> Result<Page<Agent>, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.agents(query, after, limit).await
     }
 
     async fn agent_questions(&self, query: &AgentQuestionQuery) -> Result<Vec<AgentQuestion>, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.agent_questions(query).await
     }
 
     async fn workflow(&self, id: WorkflowId) -> Result<Option<WorkflowRun>, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.workflow(id).await
     }
 
     async fn workflow_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<WorkflowId>, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.workflow_ids_with_prefix(prefix, limit).await
     }
 
     async fn workflows(&self, query: &WorkflowQuery) -> Result<Page<WorkflowRun>, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.workflows(query).await
     }
 
     async fn operation(&self, id: OperationId) -> Result<Option<Operation>, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.operation(id).await
     }
 
     async fn operation_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<OperationId>, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.operation_ids_with_prefix(prefix, limit).await
     }
 
     async fn operations(&self, query: &OperationQuery) -> Result<Page<Operation>, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.operations(query).await
     }
 
     async fn question_sets(&self) -> Result<Vec<QuestionSetSummary>, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.question_sets().await
     }
 
     async fn event_range(&self) -> Result<Range<u64>, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.event_range().await
     }
 
     async fn events_after(&self, number: u64, limit: usize) -> Result<Vec<Event>, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.events_after(number, limit).await
     }
 
     async fn event_number_at(&self, at: Timestamp) -> Result<u64, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.event_number_at(at).await
     }
 
     async fn state_page(&self, after: Option<StatePlace>, limit: usize) -> Result<StatePage, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.state_page(after, limit).await
     }
 
     async fn state(&self) -> Result<Receiver<Result<StatePage, StoreError>>, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.state().await
     }
 
     async fn sweep(&self, cutoffs: &Cutoffs, now: Timestamp) -> Result<SweepReport, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.sweep(cutoffs, now).await
     }
 
     async fn sweep_preview(&self, cutoffs: &Cutoffs, now: Timestamp) -> Result<SweepReport, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.sweep_preview(cutoffs, now).await
     }
 }
 
-struct FailingTx {
+struct FaultInjectingTx {
     /// `None` after a failed write, as in the real store.
     inner: Option<Box<dyn Tx>>,
-    calls: Arc<Calls>,
+    plan: Arc<FaultPlan>,
 }
 
-impl FailingTx {
+impl FaultInjectingTx {
     fn reading(&mut self) -> Result<&mut Box<dyn Tx>, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.as_mut().ok_or(StoreError::Aborted)
     }
 
     fn writing(&mut self) -> Result<&mut Box<dyn Tx>, StoreError> {
-        if let Err(injected) = self.calls.next() {
+        if let Err(injected) = self.plan.next() {
             self.inner = None;
             return Err(injected);
         }
@@ -290,7 +290,7 @@ impl FailingTx {
 }
 
 #[async_trait]
-impl Tx for FailingTx {
+impl Tx for FaultInjectingTx {
     async fn session(&mut self, id: SessionId) -> Result<Option<Session>, StoreError> {
         self.reading()?.session(id).await
     }
@@ -395,7 +395,7 @@ impl Tx for FailingTx {
     }
 
     async fn commit(mut self: Box<Self>) -> Result<u64, StoreError> {
-        self.calls.next()?;
+        self.plan.next()?;
         self.inner.take().ok_or(StoreError::Aborted)?.commit().await
     }
 }
