@@ -1,8 +1,8 @@
 //! Questions to a person: sets in folders, and agents that wait at their terminals.
 
-use coven_domain::agent_question::AgentQuestion;
 use coven_domain::question::{Answer, Question};
 use coven_domain::question_set::{QuestionSet, QuestionSetState, title_of};
+use coven_domain::terminal_prompt::TerminalPrompt;
 use coven_domain::text::one_line;
 use coven_domain::{AgentId, QuestionId, SessionId, Timestamp, string_enum};
 use serde::{Deserialize, Serialize};
@@ -196,14 +196,14 @@ impl From<QuestionSet> for QuestionSetRecord {
     }
 }
 
-impl From<&AgentQuestion> for QuestionSetRecord {
-    fn from(question: &AgentQuestion) -> Self {
+impl From<&TerminalPrompt> for QuestionSetRecord {
+    fn from(question: &TerminalPrompt) -> Self {
         question.clone().into()
     }
 }
 
-impl From<AgentQuestion> for QuestionSetRecord {
-    fn from(question: AgentQuestion) -> Self {
+impl From<TerminalPrompt> for QuestionSetRecord {
+    fn from(question: TerminalPrompt) -> Self {
         let title = one_line(question.prompt.lines().last().unwrap_or_default(), TITLE_CHARS);
         let answer =
             |text: String| AnswerRecord { question_index: 0, selected_options: Vec::new(), custom_text: Some(text) };

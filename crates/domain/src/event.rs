@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 use crate::agent::Agent;
-use crate::agent_question::AgentQuestion;
 use crate::message::StoredMessage;
 use crate::operation::Operation;
 use crate::permission::Permission;
@@ -12,6 +11,7 @@ use crate::question_set::QuestionSet;
 use crate::repo::Repo;
 use crate::session::Session;
 use crate::task::{FieldChange, Task};
+use crate::terminal_prompt::TerminalPrompt;
 use crate::workflow::WorkflowRun;
 use crate::{SessionId, Timestamp};
 
@@ -139,7 +139,7 @@ pub enum EventBody<'a> {
     },
     Agent(&'a Agent),
     Run(&'a WorkflowRun),
-    AgentQuestion(&'a AgentQuestion),
+    TerminalPrompt(&'a TerminalPrompt),
     Operation(&'a Operation),
     Swept(&'a SweepReport),
     /// An event without a record: the payload itself.

@@ -3,7 +3,6 @@
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
 pub mod agent;
-pub mod agent_question;
 pub mod conversation;
 pub mod entry;
 pub mod event;
@@ -20,6 +19,7 @@ pub mod repo;
 pub mod retention;
 pub mod session;
 pub mod task;
+pub mod terminal_prompt;
 pub mod text;
 pub mod time;
 pub mod workflow;

@@ -5,11 +5,11 @@ use std::num::ParseIntError;
 use std::str::FromStr;
 
 use crate::agent::Agent;
-use crate::agent_question::AgentQuestion;
 use crate::operation::{OperationKind, OperationState};
 use crate::question_set::QuestionSet;
 use crate::session::{Channel, Session, SessionState};
 use crate::task::{FieldChange, Priority, Task, TaskKind, TaskState};
+use crate::terminal_prompt::TerminalPrompt;
 use crate::workflow::{WorkflowRun, WorkflowState};
 use crate::{RepoId, SessionId, TaskId, Timestamp, WorkflowId, string_enum};
 use serde::Serialize;
@@ -145,7 +145,7 @@ pub enum AgentQuery {
 
 /// Selects terminal prompts, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AgentQuestionQuery {
+pub enum TerminalPromptQuery {
     /// Pending, or answered but not yet typed into the terminal.
     Open,
     /// Prefix of the id: hex digits and dashes.
@@ -262,7 +262,7 @@ pub struct StatePage {
     pub tasks: Vec<Task>,
     pub agents: Vec<Agent>,
     pub workflows: Vec<WorkflowRun>,
-    pub questions: Vec<AgentQuestion>,
+    pub questions: Vec<TerminalPrompt>,
     pub question_sets: Vec<QuestionSet>,
     /// The last row, if more follow.
     pub next: Option<StatePlace>,

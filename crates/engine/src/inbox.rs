@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use coven_domain::agent::Agent;
-use coven_domain::agent_question::AgentQuestion;
 use coven_domain::lifecycle::Lifecycle as _;
 use coven_domain::permission::{Decision, Permission};
-use coven_domain::query::{AgentQuestionQuery, ItemPlace, PermissionQuery, WaitingQuery};
+use coven_domain::query::{ItemPlace, PermissionQuery, TerminalPromptQuery, WaitingQuery};
 use coven_domain::question_set::QuestionSetState;
 use coven_domain::task::{Task, TaskState};
+use coven_domain::terminal_prompt::TerminalPrompt;
 use coven_domain::workflow::{WorkflowFact, WorkflowRun};
 use coven_domain::{QuestionId, QuestionSetId, SessionId, Timestamp};
 use coven_holder::clock;
@@ -35,7 +35,7 @@ pub enum InboxEntry {
     /// A task that waits for a review, or cannot go on by itself.
     Task(Box<Task>),
     /// An agent of a task that waits at its terminal.
-    TerminalPrompt(Box<AgentQuestion>, Option<Box<Agent>>),
+    TerminalPrompt(Box<TerminalPrompt>, Option<Box<Agent>>),
 }
 
 impl InboxEntry {
@@ -86,7 +86,7 @@ impl Engine {
         // One more than asked for from each source shows whether more follow.
         let more = WaitingQuery { limit: limit.saturating_add(1), ..query.clone() };
         let mut items = self.question_set_page(&more).await?;
-        for question in self.store.agent_questions(&AgentQuestionQuery::Page(more.clone())).await? {
+        for question in self.store.terminal_prompts(&TerminalPromptQuery::Page(more.clone())).await? {
             let agent = self.agent_of_prompt(question.agent).await?;
             items.push(InboxEntry::TerminalPrompt(Box::new(question), agent.map(Box::new)));
         }
@@ -165,7 +165,7 @@ impl Engine {
                 Some(Listed::Broken { .. }) | None => None,
             },
             InboxEntryId::TerminalPrompt(id) => {
-                let asked = self.store.agent_questions(&AgentQuestionQuery::Prefix(id.to_string())).await?.pop();
+                let asked = self.store.terminal_prompts(&TerminalPromptQuery::Prefix(id.to_string())).await?.pop();
                 match asked {
                     Some(asked) => self.agent_of_prompt(asked.agent).await?.and_then(|agent| agent.session),
                     None => None,
@@ -231,8 +231,8 @@ impl Engine {
             InboxEntryId::Permission(permission) => Ok(InboxEntry::Permission(*permission)),
             InboxEntryId::Task(task) => Ok(InboxEntry::Task(task)),
             InboxEntryId::TerminalPrompt(id) => {
-                let query = AgentQuestionQuery::Prefix(id.to_string());
-                let question = self.store.agent_questions(&query).await?.pop().ok_or_else(|| unknown(text))?;
+                let query = TerminalPromptQuery::Prefix(id.to_string());
+                let question = self.store.terminal_prompts(&query).await?.pop().ok_or_else(|| unknown(text))?;
                 let agent = self.agent_of_prompt(question.agent).await?;
                 Ok(InboxEntry::TerminalPrompt(Box::new(question), agent.map(Box::new)))
             }
@@ -277,7 +277,7 @@ impl Engine {
         let mut found: Vec<InboxEntryId> =
             permissions.into_iter().map(|it| InboxEntryId::Permission(Box::new(it))).collect();
         found.extend(sets.into_iter().map(InboxEntryId::QuestionSet));
-        let asked = self.store.agent_questions(&AgentQuestionQuery::Prefix(text.to_lowercase())).await?;
+        let asked = self.store.terminal_prompts(&TerminalPromptQuery::Prefix(text.to_lowercase())).await?;
         let waiting = asked.iter().filter(|it| it.state == QuestionSetState::Pending).count();
         found.extend(
             asked

@@ -107,7 +107,7 @@ impl Engine {
             known.workflows.extend(tx.workflow(workflow.id()).await?.map(|workflow| workflow.id));
         }
         for question in &legacy.questions {
-            known.questions.extend(tx.agent_question(question.id()).await?.map(|question| question.id));
+            known.questions.extend(tx.terminal_prompt(question.id()).await?.map(|question| question.id));
         }
         Ok(known)
     }
@@ -126,7 +126,7 @@ async fn write(tx: &mut Box<dyn Tx>, import: Import, now: Timestamp) -> Result<(
         tx.record(Change::RunChanged { workflow, event }, now).await?;
     }
     for question in import.questions {
-        tx.record(Change::AgentQuestionWritten { question, event }, now).await?;
+        tx.record(Change::TerminalPromptChanged { question, event }, now).await?;
     }
     Ok(())
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use coven_domain::agent::Agent;
-use coven_domain::agent_question::{AgentQuestion, prompt_of};
-use coven_domain::query::{AgentQuery, AgentQuestionQuery};
+use coven_domain::query::{AgentQuery, TerminalPromptQuery};
+use coven_domain::terminal_prompt::{TerminalPrompt, extract_prompt};
 use coven_domain::text::one_line;
 use coven_domain::{AgentId, QuestionId, SessionId};
 use coven_holder::clock;
@@ -17,8 +17,8 @@ use crate::error::EngineError;
 
 impl Engine {
     /// Those that wait for an answer, and those whose answer is still on its way.
-    pub(crate) async fn open_terminal_prompts(&self) -> Result<Vec<AgentQuestion>, EngineError> {
-        Ok(self.store.agent_questions(&AgentQuestionQuery::Open).await?)
+    pub(crate) async fn open_terminal_prompts(&self) -> Result<Vec<TerminalPrompt>, EngineError> {
+        Ok(self.store.terminal_prompts(&TerminalPromptQuery::Open).await?)
     }
 
     pub(crate) async fn agent_of_prompt(&self, agent: AgentId) -> Result<Option<Agent>, EngineError> {
@@ -36,16 +36,16 @@ impl Engine {
         let text = shown.screen.text();
         let cursor = shown.screen.cursor();
         let lines: Vec<&str> = text.lines().take(usize::from(cursor.row) + 1).collect();
-        let prompt = match prompt_of(&lines) {
+        let prompt = match extract_prompt(&lines) {
             empty if empty.is_empty() => "it waits for input".to_owned(),
             prompt => prompt,
         };
         let now = clock::now();
         let id = QuestionId::from_uuid(Uuid::new_v4());
         let title = one_line(prompt.lines().last().unwrap_or_default(), 200);
-        let question = AgentQuestion::new(id, agent.id, prompt, offset, now);
+        let question = TerminalPrompt::new(id, agent.id, prompt, offset, now);
         let mut tx = self.store.begin().await?;
-        tx.record(Change::AgentQuestionWritten { question, event: "asked" }, now).await?;
+        tx.record(Change::TerminalPromptChanged { question, event: "asked" }, now).await?;
         self.commit(tx).await?;
         self.notify(InboxNotification { item: InboxItemId::TerminalPrompt(id), session: Some(session), title });
         Ok(())
@@ -55,11 +55,11 @@ impl Engine {
     pub(crate) async fn abandon_terminal_prompt(&self, id: QuestionId) -> Result<(), EngineError> {
         let now = clock::now();
         let mut tx = self.store.begin().await?;
-        let Some(mut question) = tx.agent_question(id).await? else { return Ok(()) };
+        let Some(mut question) = tx.terminal_prompt(id).await? else { return Ok(()) };
         if question.abandoned(now).is_err() {
             return Ok(());
         }
-        tx.record(Change::AgentQuestionWritten { question, event: "abandoned" }, now).await?;
+        tx.record(Change::TerminalPromptChanged { question, event: "abandoned" }, now).await?;
         Ok(self.commit(tx).await?)
     }
 
@@ -68,17 +68,17 @@ impl Engine {
         &self,
         id: QuestionId,
         text: &str,
-    ) -> Result<AgentQuestion, EngineError> {
+    ) -> Result<TerminalPrompt, EngineError> {
         if text.contains(['\n', '\r']) {
             let why = "answer: one line; the next one would answer what nobody has asked yet";
             return Err(EngineError::Invalid(why.to_owned()));
         }
         let now = clock::now();
         let mut tx = self.store.begin().await?;
-        let known = tx.agent_question(id).await?;
+        let known = tx.terminal_prompt(id).await?;
         let mut question = known.ok_or_else(|| EngineError::QuestionNotFound(id.to_string()))?;
         question.answered(text, now).map_err(|_| EngineError::AnsweredAlready(id))?;
-        tx.record(Change::AgentQuestionWritten { question: question.clone(), event: "answered" }, now).await?;
+        tx.record(Change::TerminalPromptChanged { question: question.clone(), event: "answered" }, now).await?;
         self.commit(tx).await?;
         coven_holder::fault::point("after_agent_answer");
         self.deliver_answer(&question).await?;
@@ -86,7 +86,7 @@ impl Engine {
     }
 
     /// Types an answer in, unless the terminal has gone on since: then it was typed already.
-    pub(crate) async fn deliver_answer(&self, question: &AgentQuestion) -> Result<(), EngineError> {
+    pub(crate) async fn deliver_answer(&self, question: &TerminalPrompt) -> Result<(), EngineError> {
         let Some(text) = question.answer.as_deref().filter(|_| !question.is_delivered) else { return Ok(()) };
         let agent = self.agent_of_prompt(question.agent).await?.filter(|agent| !agent.is_over());
         if let Some(agent) = agent {
@@ -98,9 +98,9 @@ impl Engine {
         }
         let now = clock::now();
         let mut tx = self.store.begin().await?;
-        let Some(mut question) = tx.agent_question(question.id).await? else { return Ok(()) };
+        let Some(mut question) = tx.terminal_prompt(question.id).await? else { return Ok(()) };
         question.is_delivered = true;
-        tx.record(Change::AgentQuestionWritten { question, event: "delivered" }, now).await?;
+        tx.record(Change::TerminalPromptChanged { question, event: "delivered" }, now).await?;
         Ok(self.commit(tx).await?)
     }
 

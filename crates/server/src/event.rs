@@ -27,7 +27,7 @@ pub fn render(body: EventBody<'_>) -> String {
         }
         EventBody::Agent(agent) => json(&AgentPayload { agent: agent.into() }),
         EventBody::Run(workflow) => json(&WorkflowPayload { workflow: workflow.into() }),
-        EventBody::AgentQuestion(question) => json(&QuestionPayload { question: question.into() }),
+        EventBody::TerminalPrompt(question) => json(&QuestionPayload { question: question.into() }),
         EventBody::Operation(operation) => json(&OperationPayload { operation: operation.into() }),
         EventBody::Swept(report) => json(report),
         EventBody::Payload(payload) => json(payload),

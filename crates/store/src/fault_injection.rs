@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use coven_domain::agent::Agent;
-use coven_domain::agent_question::AgentQuestion;
 use coven_domain::entry::Entry;
 use coven_domain::event::Event;
 use coven_domain::message::StoredMessage;
@@ -17,15 +16,15 @@ use coven_domain::repo::Repo;
 use coven_domain::retention::Cutoffs;
 use coven_domain::session::{Channel, Session};
 use coven_domain::task::{Task, TaskState};
+use coven_domain::terminal_prompt::TerminalPrompt;
 use coven_domain::workflow::WorkflowRun;
 use coven_domain::{AgentId, OperationId, PermissionId, QuestionId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
 use tokio::sync::mpsc::Receiver;
 
 use crate::{AcpCheckpoint, AcpCheckpointUpdate, Change, Keyframe, Store, StoreError, Tx};
 use coven_domain::query::{
-    AgentQuery, AgentQuestionQuery, ItemPlace, MessageQuery, OperationQuery, Page, PermissionQuery, RowPlace,
-    SessionPage, SessionQuery, StatePage, StatePlace, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery,
-    WorkflowQuery,
+    AgentQuery, ItemPlace, MessageQuery, OperationQuery, Page, PermissionQuery, RowPlace, SessionPage, SessionQuery,
+    StatePage, StatePlace, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery, TerminalPromptQuery, WorkflowQuery,
 };
 
 /// Forwards every call, except the one that must fail.
@@ -192,9 +191,9 @@ impl<S: Store> Store for FaultInjectingStore<S> {
         self.inner.agents(query, after, limit).await
     }
 
-    async fn agent_questions(&self, query: &AgentQuestionQuery) -> Result<Vec<AgentQuestion>, StoreError> {
+    async fn terminal_prompts(&self, query: &TerminalPromptQuery) -> Result<Vec<TerminalPrompt>, StoreError> {
         self.plan.next()?;
-        self.inner.agent_questions(query).await
+        self.inner.terminal_prompts(query).await
     }
 
     async fn workflow(&self, id: WorkflowId) -> Result<Option<WorkflowRun>, StoreError> {
@@ -362,8 +361,8 @@ impl Tx for FaultInjectingTx {
         self.reading()?.live_agent(task).await
     }
 
-    async fn agent_question(&mut self, id: QuestionId) -> Result<Option<AgentQuestion>, StoreError> {
-        self.reading()?.agent_question(id).await
+    async fn terminal_prompt(&mut self, id: QuestionId) -> Result<Option<TerminalPrompt>, StoreError> {
+        self.reading()?.terminal_prompt(id).await
     }
 
     async fn workflow(&mut self, id: WorkflowId) -> Result<Option<WorkflowRun>, StoreError> {

@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use async_trait::async_trait;
 use coven_domain::agent::Agent;
-use coven_domain::agent_question::AgentQuestion;
 use coven_domain::entry::Entry;
 use coven_domain::event::{Event, EventBody};
 use coven_domain::message::{MessageChange, StoredMessage};
@@ -15,6 +14,7 @@ use coven_domain::repo::Repo;
 use coven_domain::retention::Cutoffs;
 use coven_domain::session::{Channel, Session};
 use coven_domain::task::{FieldChange, Task, TaskState};
+use coven_domain::terminal_prompt::TerminalPrompt;
 use coven_domain::workflow::WorkflowRun;
 use coven_domain::{
     AgentId, OperationId, PermissionId, QuestionId, QuestionSetId, RepoId, SessionId, TaskId, Timestamp, WorkflowId,
@@ -24,9 +24,8 @@ use tokio::sync::mpsc::Receiver;
 
 use crate::StoreError;
 use coven_domain::query::{
-    AgentQuery, AgentQuestionQuery, ItemPlace, MessageQuery, OperationQuery, Page, PermissionQuery, RowPlace,
-    SessionPage, SessionQuery, StatePage, StatePlace, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery,
-    WorkflowQuery,
+    AgentQuery, ItemPlace, MessageQuery, OperationQuery, Page, PermissionQuery, RowPlace, SessionPage, SessionQuery,
+    StatePage, StatePlace, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery, TerminalPromptQuery, WorkflowQuery,
 };
 
 /// A state change. Recording it writes the row and its event; rows cannot be written in any other way.
@@ -86,8 +85,8 @@ pub enum Change {
         event: &'static str,
     },
     /// A new or changed terminal prompt: `question.asked`, `question.answered`, …
-    AgentQuestionWritten {
-        question: AgentQuestion,
+    TerminalPromptChanged {
+        question: TerminalPrompt,
         event: &'static str,
     },
     /// A new or changed operation: `operation.started`, `operation.progress`, `operation.completed`, …
@@ -188,7 +187,7 @@ pub trait Tx: Send {
     async fn agent(&mut self, id: AgentId) -> Result<Option<Agent>, StoreError>;
     /// Returns the agent of a task that is starting or running.
     async fn live_agent(&mut self, task: TaskId) -> Result<Option<Agent>, StoreError>;
-    async fn agent_question(&mut self, id: QuestionId) -> Result<Option<AgentQuestion>, StoreError>;
+    async fn terminal_prompt(&mut self, id: QuestionId) -> Result<Option<TerminalPrompt>, StoreError>;
     async fn workflow(&mut self, id: WorkflowId) -> Result<Option<WorkflowRun>, StoreError>;
     /// Returns the newest run of a task.
     async fn latest_workflow(&mut self, task: TaskId) -> Result<Option<WorkflowRun>, StoreError>;
@@ -271,7 +270,7 @@ pub trait Store: Send + Sync + 'static {
     async fn agents(&self, query: AgentQuery, after: Option<RowPlace>, limit: usize)
     -> Result<Page<Agent>, StoreError>;
     /// Oldest first.
-    async fn agent_questions(&self, query: &AgentQuestionQuery) -> Result<Vec<AgentQuestion>, StoreError>;
+    async fn terminal_prompts(&self, query: &TerminalPromptQuery) -> Result<Vec<TerminalPrompt>, StoreError>;
     async fn workflow(&self, id: WorkflowId) -> Result<Option<WorkflowRun>, StoreError>;
     /// Returns at most `limit` ids that start with `prefix` (hex digits and dashes).
     async fn workflow_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<WorkflowId>, StoreError>;

@@ -8,7 +8,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use coven_domain::agent::{Agent, AgentState};
-use coven_domain::agent_question::AgentQuestion;
 use coven_domain::entry::EntryKind;
 use coven_domain::message::{Message, MessageChange, Role};
 use coven_domain::operation::{Operation, OperationKind};
@@ -16,6 +15,7 @@ use coven_domain::permission::{Permission, PermissionState};
 use coven_domain::question_set::{QuestionSet, QuestionSetState};
 use coven_domain::session::{Channel, CompatStatus, EndIntent, Session, SessionState};
 use coven_domain::task::{Task, TaskState};
+use coven_domain::terminal_prompt::TerminalPrompt;
 use coven_domain::workflow::{WorkflowRun, WorkflowState};
 use coven_domain::{AgentId, MessageId, OperationId, PermissionId, QuestionId, QuestionSetId, TaskId, WorkflowId};
 use coven_store::sqlite::checksums;
@@ -90,7 +90,7 @@ fn visible() -> Vec<(Vec<&'static str>, Change)> {
     let dependent = Task { depends_on: vec![task(1).id], ..task(2) };
     let run = WorkflowRun::new(WorkflowId::from_uuid(*id(1).as_uuid()), task(1).id, "w", "steps: []", NOW);
     let agent = Agent::new(AgentId::from_uuid(*id(1).as_uuid()), task(1).id, run.id, None, NOW);
-    let question = AgentQuestion::new(QuestionId::from_uuid(*id(1).as_uuid()), agent.id, "continue?".into(), 0, NOW);
+    let question = TerminalPrompt::new(QuestionId::from_uuid(*id(1).as_uuid()), agent.id, "continue?".into(), 0, NOW);
     let operation = Operation::new(OperationId::from_uuid(*id(1).as_uuid()), OperationKind::MigrateRun, None, NOW);
     let message = Message::new(MessageId::from_uuid(*id(1).as_uuid()), Role::User, &json!({ "type": "text" }));
     vec![
@@ -103,7 +103,7 @@ fn visible() -> Vec<(Vec<&'static str>, Change)> {
         (vec!["task_dependencies"], written(dependent)),
         (vec!["workflows"], Change::RunChanged { workflow: run, event: "started" }),
         (vec!["agents"], Change::AgentChanged { agent, event: "starting" }),
-        (vec!["questions"], Change::AgentQuestionWritten { question, event: "asked" }),
+        (vec!["questions"], Change::TerminalPromptChanged { question, event: "asked" }),
         (vec!["operations"], Change::OperationChanged { operation, event: "started" }),
         // Entries are appended separately; this is their event.
         (vec!["entries"], Change::OutputAdded { session: id(1), offset: 100 }),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use coven_domain::SessionId;
-use coven_domain::agent_question::AgentQuestion;
 use coven_domain::question_set::QuestionSetState;
+use coven_domain::terminal_prompt::TerminalPrompt;
 use coven_holder::process;
 
 use crate::Engine;
@@ -76,7 +76,7 @@ async fn tick(engine: &Arc<Engine>, last_output_at: &mut LastOutputAt, now: Inst
 }
 
 /// A question is over once its terminal goes on; an answer that was not typed is typed now.
-async fn update_prompt(engine: &Arc<Engine>, question: &AgentQuestion, is_at_work: bool) -> Result<(), EngineError> {
+async fn update_prompt(engine: &Arc<Engine>, question: &TerminalPrompt, is_at_work: bool) -> Result<(), EngineError> {
     if question.state != QuestionSetState::Pending {
         return engine.deliver_answer(question).await;
     }

@@ -1,6 +1,5 @@
 //! The store in one SQLite file, with one writer, a few readers and one owning process.
 
-mod agent_questions;
 mod agents;
 pub mod checksums;
 mod connection;
@@ -19,6 +18,7 @@ mod sessions;
 mod snapshot;
 mod sweep;
 mod tasks;
+mod terminal_prompts;
 mod tx;
 mod workflows;
 
@@ -28,7 +28,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use coven_domain::agent::Agent;
-use coven_domain::agent_question::AgentQuestion;
 use coven_domain::entry::Entry;
 use coven_domain::event::Event;
 use coven_domain::message::StoredMessage;
@@ -39,6 +38,7 @@ use coven_domain::repo::Repo;
 use coven_domain::retention::Cutoffs;
 use coven_domain::session::Session;
 use coven_domain::task::{Task, TaskState};
+use coven_domain::terminal_prompt::TerminalPrompt;
 use coven_domain::workflow::WorkflowRun;
 use coven_domain::{AgentId, OperationId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
 use rusqlite::types::Value;
@@ -51,9 +51,8 @@ use self::readers::Readers;
 use self::tx::{SqliteTx, Writer, Writing};
 use crate::{AcpCheckpoint, Keyframe, Publish, Render, Store, StoreError, Tx};
 use coven_domain::query::{
-    AgentQuery, AgentQuestionQuery, ItemPlace, MessageQuery, OperationQuery, Page, PermissionQuery, RowPlace,
-    SessionPage, SessionQuery, StatePage, StatePlace, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery,
-    WorkflowQuery,
+    AgentQuery, ItemPlace, MessageQuery, OperationQuery, Page, PermissionQuery, RowPlace, SessionPage, SessionQuery,
+    StatePage, StatePlace, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery, TerminalPromptQuery, WorkflowQuery,
 };
 
 /// One for a long read, two for short reads in the meantime.
@@ -236,8 +235,8 @@ impl Store for SqliteStore {
         self.read(|connection| agents::page(connection, query, after, limit)).await
     }
 
-    async fn agent_questions(&self, query: &AgentQuestionQuery) -> Result<Vec<AgentQuestion>, StoreError> {
-        self.read(|connection| agent_questions::list(connection, query)).await
+    async fn terminal_prompts(&self, query: &TerminalPromptQuery) -> Result<Vec<TerminalPrompt>, StoreError> {
+        self.read(|connection| terminal_prompts::list(connection, query)).await
     }
 
     async fn workflow(&self, id: WorkflowId) -> Result<Option<WorkflowRun>, StoreError> {

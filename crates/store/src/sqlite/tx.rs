@@ -2,7 +2,6 @@
 
 use async_trait::async_trait;
 use coven_domain::agent::Agent;
-use coven_domain::agent_question::AgentQuestion;
 use coven_domain::entry::Entry;
 use coven_domain::event::EventBody;
 use coven_domain::operation::{Operation, OperationKind};
@@ -11,6 +10,7 @@ use coven_domain::question_set::QuestionSet;
 use coven_domain::repo::Repo;
 use coven_domain::session::{Channel, Session};
 use coven_domain::task::{Task, TaskState};
+use coven_domain::terminal_prompt::TerminalPrompt;
 use coven_domain::workflow::WorkflowRun;
 use coven_domain::{AgentId, OperationId, PermissionId, QuestionId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
 use rusqlite::Connection;
@@ -21,8 +21,8 @@ use tokio::task::block_in_place;
 use super::connection::Lock;
 use super::events::Recorder;
 use super::{
-    agent_questions, agents, aside, entries, events, messages, operations, permissions, question_sets, repos, sessions,
-    tasks, workflows,
+    agents, aside, entries, events, messages, operations, permissions, question_sets, repos, sessions, tasks,
+    terminal_prompts, workflows,
 };
 use crate::{AcpCheckpointUpdate, Change, Publish, Render, StoreError, Tx};
 
@@ -216,8 +216,8 @@ impl Tx for SqliteTx {
         agents::live_of(self.connection()?, task)
     }
 
-    async fn agent_question(&mut self, id: QuestionId) -> Result<Option<AgentQuestion>, StoreError> {
-        agent_questions::by_id(self.connection()?, id)
+    async fn terminal_prompt(&mut self, id: QuestionId) -> Result<Option<TerminalPrompt>, StoreError> {
+        terminal_prompts::by_id(self.connection()?, id)
     }
 
     async fn workflow(&mut self, id: WorkflowId) -> Result<Option<WorkflowRun>, StoreError> {
@@ -308,10 +308,10 @@ fn write(connection: &Connection, recorder: &mut Recorder, change: &Change, now:
             agents::put(connection, agent)?;
             recorder.add(connection, format!("agent.{event}"), agent.id.to_string(), now, EventBody::Agent(agent))
         }
-        Change::AgentQuestionWritten { question, event } => {
-            agent_questions::put(connection, question)?;
+        Change::TerminalPromptChanged { question, event } => {
+            terminal_prompts::put(connection, question)?;
             let (kind, subject) = (format!("question.{event}"), question.id.to_string());
-            recorder.add(connection, kind, subject, now, EventBody::AgentQuestion(question))
+            recorder.add(connection, kind, subject, now, EventBody::TerminalPrompt(question))
         }
         Change::RunChanged { workflow, event } => {
             workflows::put(connection, workflow)?;

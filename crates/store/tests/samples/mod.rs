@@ -85,7 +85,7 @@ pub fn render(body: EventBody<'_>) -> String {
         EventBody::Task { task, changes, by } => json!({ "task": task.id, "changes": changes, "by": by }),
         EventBody::Agent(agent) => json!({ "agent": agent.id, "status": agent.state }),
         EventBody::Run(workflow) => json!({ "workflow": workflow.id, "status": workflow.state }),
-        EventBody::AgentQuestion(question) => json!({ "question": question.id, "status": question.state }),
+        EventBody::TerminalPrompt(question) => json!({ "question": question.id, "status": question.state }),
         EventBody::Operation(operation) => json!({ "operation": operation.id, "status": operation.state }),
         EventBody::Swept(report) => json!(report),
         EventBody::Payload(payload) => payload.clone(),

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::task::{Attempt, convert, merge_copy, merge_state, placeholder};
 use super::{Left, Legacy, LegacyAgent, LegacyQuestion, LegacyTask, LegacyWorkflow, Source, task_id};
 use coven_domain::agent::{Agent, AgentState};
-use coven_domain::agent_question::AgentQuestion;
 use coven_domain::question_set::QuestionSetState;
 use coven_domain::task::links::{self, Links};
 use coven_domain::task::{Task, TaskState};
+use coven_domain::terminal_prompt::TerminalPrompt;
 use coven_domain::text::one_line;
 use coven_domain::workflow::{RunProgress, WorkflowRun, WorkflowState};
 use coven_domain::{AgentId, QuestionId, TaskId, WorkflowId};
@@ -41,7 +41,7 @@ pub struct Import {
     pub tasks: Vec<Task>,
     pub agents: Vec<Agent>,
     pub workflows: Vec<WorkflowRun>,
-    pub questions: Vec<AgentQuestion>,
+    pub questions: Vec<TerminalPrompt>,
     /// Records that already exist and stay unchanged.
     pub known: Counts,
     pub left: Vec<Left>,
@@ -90,7 +90,7 @@ pub fn import(legacy: &Legacy, known: &Known) -> Import {
             workflow => drop(workflows.insert(workflow.id, workflow)),
         }
     }
-    let mut questions: BTreeMap<QuestionId, AgentQuestion> = BTreeMap::new();
+    let mut questions: BTreeMap<QuestionId, TerminalPrompt> = BTreeMap::new();
     for found in &legacy.questions {
         let what = format!("question {}", found.id);
         match agent_of.get(&task_id(&found.task)) {
@@ -339,11 +339,11 @@ fn workflow(found: &LegacyWorkflow, agent_of: &BTreeMap<TaskId, AgentId>) -> Wor
 }
 
 /// Converts a question. An unanswered one is abandoned: its agent has ended.
-fn question(found: &LegacyQuestion, agent: AgentId) -> AgentQuestion {
+fn question(found: &LegacyQuestion, agent: AgentId) -> TerminalPrompt {
     let asked = found.asked_at.or(found.answered_at).unwrap_or(found.source.modified_at);
     let answered = found.answered_at.unwrap_or(found.source.modified_at).not_before(asked);
     let state = if found.is_answered { QuestionSetState::Completed } else { QuestionSetState::Abandoned };
-    AgentQuestion {
+    TerminalPrompt {
         id: found.id(),
         agent,
         state,

@@ -5,7 +5,7 @@ use crate::question_set::{QuestionSetFact, QuestionSetState};
 use crate::{AgentId, QuestionId, Timestamp};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AgentQuestion {
+pub struct TerminalPrompt {
     pub id: QuestionId,
     pub agent: AgentId,
     pub state: QuestionSetState,
@@ -21,7 +21,7 @@ pub struct AgentQuestion {
     pub answered_at: Option<Timestamp>,
 }
 
-impl AgentQuestion {
+impl TerminalPrompt {
     pub fn new(id: QuestionId, agent: AgentId, prompt: String, offset: u64, now: Timestamp) -> Self {
         Self {
             id,
@@ -55,7 +55,7 @@ impl AgentQuestion {
 }
 
 /// Extracts the prompt from the screen lines up to the cursor: the last block of non-empty lines, at most 6.
-pub fn prompt_of(lines: &[&str]) -> String {
+pub fn extract_prompt(lines: &[&str]) -> String {
     const MAX_LINES: usize = 6;
     let last = lines.iter().rposition(|line| !line.trim().is_empty());
     let Some(last) = last else { return String::new() };
@@ -72,9 +72,12 @@ mod tests {
 
     #[test]
     fn the_prompt_is_the_last_block_of_non_empty_lines() {
-        assert_eq!(prompt_of(&["Building", "", "Two ways:", "  1) a", "Which? ", "", ""]), "Two ways:\n  1) a\nWhich?");
-        assert_eq!(prompt_of(&["a", "b", "c", "d", "e", "f", "g", "h"]), "c\nd\ne\nf\ng\nh");
-        assert_eq!(prompt_of(&["", " "]), "");
+        assert_eq!(
+            extract_prompt(&["Building", "", "Two ways:", "  1) a", "Which? ", "", ""]),
+            "Two ways:\n  1) a\nWhich?"
+        );
+        assert_eq!(extract_prompt(&["a", "b", "c", "d", "e", "f", "g", "h"]), "c\nd\ne\nf\ng\nh");
+        assert_eq!(extract_prompt(&["", " "]), "");
     }
 
     #[test]
@@ -82,7 +85,7 @@ mod tests {
         let at = Timestamp::from_millis;
         let id = QuestionId::from_uuid(Uuid::from_u128(1));
         let agent = AgentId::from_uuid(Uuid::from_u128(2));
-        let mut question = AgentQuestion::new(id, agent, "ok?".into(), 7, at(1));
+        let mut question = TerminalPrompt::new(id, agent, "ok?".into(), 7, at(1));
         assert_eq!(question.answered("yes", at(2)), Ok(()));
         assert!(question.answered("no", at(3)).is_err() && question.abandoned(at(3)).is_err());
         assert_eq!((question.answer.as_deref(), question.answered_at), (Some("yes"), Some(at(2))));
