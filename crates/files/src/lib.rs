@@ -16,7 +16,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 
 pub use lines::{BoundedLine, Lines, read_stream, read_stream_text};
 
-/// Maximum size of a file, a stream or a line that a reader accepts. Limits are named constants; `docs/guide.md` lists
+/// Maximum size of a file, a stream or a line that a reader accepts. Limits are named constants; `docs/config.md` lists
 /// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {

@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use coven_screen::Screen;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
+use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
 
 use crate::{TestHome, eventually, wait_until};
 
@@ -141,6 +141,11 @@ impl TestTerminal {
 
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Returns whether the program reads single keys, so that Ctrl keys reach it as bytes and not as signals.
+    pub fn is_raw(&self) -> bool {
+        !tcgetattr(&self.slave).expect("a terminal").local_modes.contains(LocalModes::ISIG)
     }
 
     /// The terminal goes away, as when its window is closed; gives the exit code, or 128 and the signal.

@@ -185,10 +185,10 @@ fn verbs_of(help: &str) -> Vec<&str> {
 }
 
 #[test]
-fn the_guide_lists_every_limit_with_its_size() {
+fn the_config_page_lists_every_limit_with_its_size() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let guide = fs::read_to_string(crates.join("../docs/guide.md")).expect("a guide");
-    let (_, limits) = guide.split_once("## Limits\n").expect("a section on limits");
+    let page = fs::read_to_string(crates.join("../docs/config.md")).expect("a page");
+    let (_, limits) = page.split_once("## Limits\n").expect("a section on limits");
     let (limits, _) = limits.split_once("\n## ").expect("a section after it");
     let listed: BTreeSet<String> =
         limits.lines().filter(|line| line.starts_with("| ")).skip(1).map(str::to_owned).collect();
@@ -203,7 +203,7 @@ fn the_guide_lists_every_limit_with_its_size() {
             assert!(expected.insert(row.clone()), "two limits have one name: {row}");
         }
     }
-    assert_eq!(listed, expected, "left: docs/guide.md; right: the constants");
+    assert_eq!(listed, expected, "left: docs/config.md; right: the constants");
 }
 
 /// The value of `a << b` or of a plain number.
