@@ -9,8 +9,8 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, ExitCode};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use coven_api::routes::{Endpoint, Health};
@@ -157,8 +157,29 @@ fn append(rest: &str) -> Obeyed {
     Ok(writeln!(file, "{text}")?)
 }
 
+/// Writes a line in one piece. A terminal that turns `\n` into `\r\n` passes on the text before the line's end is there,
+/// so a reader could see one without the other.
 fn say(text: &str) -> Obeyed {
-    write_raw(format!("{text}\n").as_bytes())
+    // Two threads must not change the settings at the same time.
+    static SETTINGS: Mutex<()> = Mutex::new(());
+    let _guard = SETTINGS.lock().unwrap_or_else(PoisonError::into_inner);
+    let line = format!("{text}\n");
+    match tcgetattr(io::stdout()) {
+        Ok(modes) if modes.output_modes.contains(OutputModes::OPOST) && is_in_foreground() => {
+            let mut raw = modes.clone();
+            raw.output_modes.remove(OutputModes::OPOST);
+            tcsetattr(io::stdout(), OptionalActions::Now, &raw)?;
+            let written = write_raw(line.replace('\n', "\r\n").as_bytes());
+            tcsetattr(io::stdout(), OptionalActions::Now, &modes)?;
+            written
+        }
+        _ => write_raw(line.as_bytes()),
+    }
+}
+
+/// Returns whether this process may change the terminal's settings: the kernel stops a background process that tries to.
+fn is_in_foreground() -> bool {
+    rustix::termios::tcgetpgrp(io::stdout()).is_ok_and(|group| group == rustix::process::getpgrp())
 }
 
 fn write_raw(bytes: &[u8]) -> Obeyed {
