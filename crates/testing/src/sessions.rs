@@ -7,11 +7,12 @@ use coven_api::event::{EventsQuery, EventsResponse};
 use coven_api::routes::{
     CreateSession, Endpoint, GetSession, ListEntries, ListEvents, ListSessions, ReadLog, SacrificeSession, WaitSession,
 };
+use coven_api::screen::ScreenResponse;
 use coven_api::session::ListSessionsQuery;
 use hyper::Method;
 use serde_json::{Value, json};
 
-use crate::{Answer, TestHome, eventually};
+use crate::{Answer, TestHome, eventually, wait_until};
 
 pub fn path(id: &str, rest: &str) -> String {
     format!("{}{rest}", GetSession::of(id).target())
@@ -109,6 +110,15 @@ impl TestHome {
     #[track_caller]
     pub fn wait_for_output(&self, id: &str, text: &str) -> String {
         eventually(&format!("{text:?} in the log of {id}"), || Some(self.log_text(id)).filter(|log| log.contains(text)))
+    }
+
+    /// Waits until the daemon's screen contains everything in the log: the screen may lag behind.
+    #[track_caller]
+    pub fn wait_for_screen(&self, id: &str) {
+        wait_until(&format!("the screen of {id} contains the log"), || {
+            let screen: ScreenResponse = self.read(&path(id, "/screen"));
+            screen.offset == self.log(id).len() as u64
+        });
     }
 
     /// The whole ledger.

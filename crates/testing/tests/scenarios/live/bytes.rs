@@ -22,6 +22,7 @@ fn the_screen_comes_first_and_the_bytes_after_it_follow() {
     let home = TestHome::started();
     let id = home.launch("say before ;; echo ;; exit 3").id.to_string();
     home.wait_for_output(&id, "ready\r\n");
+    home.wait_for_screen(&id);
     let mut live = Live::connect(&home);
     assert_eq!((&live.welcome["version"], live.welcome["event_number"].is_u64()), (&json!(1), true));
     let start = live.subscribe(2, &id, json!({ "mode": "bytes" }));

@@ -86,6 +86,7 @@ fn rows_start_with_the_screen_and_send_what_changes() {
     );
     let id = launch_script(&home, &script);
     home.wait_for_output(&id, "third");
+    home.wait_for_screen(&id);
     let mut live = Live::connect(&home);
     live.subscribe(3, &id, json!({ "mode": "rows" }));
     let screen = live.message("screen");

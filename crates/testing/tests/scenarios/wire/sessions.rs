@@ -27,7 +27,7 @@ fn terminal_sessions() {
     let prompt = format!("say hello ;; until {} ;; exit 3", gate.display());
     let request = json!({ "harness": "claude", "prompt": prompt, "title": "ended", "rows": 10, "cols": 40 });
     let ended = id(&wire.post("/api/v1/sessions", &request));
-    home.wait_for_output(&ended, "hello");
+    home.wait_for_output(&ended, "hello\r\n");
     wire.note("running").get(&path(&ended, ""));
     fs::write(&gate, "").expect("room on disk");
     wire.get(&path(&ended, "/wait"));
@@ -43,9 +43,9 @@ fn terminal_sessions() {
 
     let request = json!({ "argv": ["claude", "--", "say started ;; echo"], "title": "running" });
     let running = id(&wire.note("by its command line").post("/api/v1/sessions", &request));
-    home.wait_for_output(&running, "ready");
+    home.wait_for_output(&running, "ready\r\n");
     wire.post(&path(&running, "/input"), &json!({ "data": "typed\r" }));
-    home.wait_for_output(&running, "got:typed");
+    home.wait_for_output(&running, "got:typed\r\n");
     wire.post(&path(&running, "/resize"), &json!({ "rows": 30, "cols": 100 }));
     wire.note("neither kind of data").post(&path(&running, "/input"), &json!({}));
     wire.note("too small").post(&path(&running, "/resize"), &json!({ "rows": 0, "cols": 100 }));
@@ -107,7 +107,7 @@ fn launch_later_and_kill(wire: &mut Snapshot<'_>, home: &TestHome) {
     let request = json!({ "harness": "claude", "prompt": "say up ;; hang", "title": "twin", "detach": true });
     let later = id(&wire.note("detached").post("/api/v1/sessions", &request));
     wire.post(&path(&later, "/start"), &json!({ "rows": 20, "cols": 60 }));
-    home.wait_for_output(&later, "up");
+    home.wait_for_output(&later, "up\r\n");
     let twin = json!({ "harness": "claude", "prompt": "hang", "title": "twin", "detach": true });
     wire.note("the same title").post("/api/v1/sessions", &twin);
     wire.note("ambiguous title").get(&path("twin", ""));
@@ -140,6 +140,7 @@ async fn next_control(socket: &mut WebSocketStream<UnixStream>) -> Json {
 fn attach(wire: &mut Snapshot<'_>, home: &TestHome) {
     let id = home.launch("echo ;; exit 4").id;
     home.wait_for_output(&id, "ready\r\n");
+    home.wait_for_screen(&id);
     let frames = runtime().block_on(async {
         let stream = UnixStream::connect(home.socket()).await.expect("the daemon answers");
         let url = format!("ws://localhost{}", path(&id, "/attach"));
