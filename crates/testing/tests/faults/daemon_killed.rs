@@ -90,8 +90,8 @@ fn a_flood_that_ends_without_a_daemon_is_complete() {
     wait_until("the session has ended", || home.processes().is_empty());
     home.start();
 
-    let session = home.session(&id);
-    assert_eq!((session.status.as_str(), session.exit_code), ("failed", Some(2)));
+    let session = home.wait_for_status(&id, "failed");
+    assert_eq!(session.exit_code, Some(2));
     assert_bytes("the log", &home.log(&id), &flood(20_000_000));
     check_invariants(&home);
 }

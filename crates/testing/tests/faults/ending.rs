@@ -178,6 +178,7 @@ fn the_screen_shows_output_and_size_changes_from_the_time_without_a_daemon() {
     wait_until("the session has ended", || home.processes().is_empty());
     home.start();
 
+    home.wait_for_end(&id);
     let screen: coven_api::screen::ScreenResponse = home.read(&path(&id, "/screen"));
     assert_eq!((screen.rows, screen.cols), (40, 100));
     assert!(screen.text.contains("size:40x100"), "{}", screen.text);

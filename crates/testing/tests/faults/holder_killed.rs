@@ -30,7 +30,7 @@ fn a_daemon_that_starts_later_kills_the_remaining_processes() {
     assert!(process::is_alive(session.pid.expect("was running")));
     home.start();
 
-    assert_eq!(home.session(&session.id).status, "orphaned");
+    home.wait_for_status(&session.id, "orphaned");
     wait_until("the harness has exited", || home.harness_processes(&session.id).is_empty());
     check_invariants(&home);
 }

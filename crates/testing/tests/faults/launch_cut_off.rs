@@ -6,13 +6,18 @@ use std::thread;
 use coven_domain::entry::EntryKind;
 use coven_testing::pattern::{assert_bytes, flood};
 use coven_testing::records::SessionRecord;
-use coven_testing::{EventFeed, TestHome, check_invariants, process, wait_until};
+use coven_testing::{EventFeed, TestHome, check_invariants, eventually, process, wait_until};
 use hyper::Method;
 use serde_json::{Value, json};
 
 /// Sends a request and ignores the response: the daemon may die before it answers.
 fn try_post(home: &TestHome, path: &str, body: &Value) {
     let _ = home.try_request(Method::POST, path, Some(body.to_string().into_bytes()));
+}
+
+/// Returns whether a session is not recovered yet: a start does not wait for a recovery that takes long.
+fn is_launching(session: &SessionRecord) -> bool {
+    session.status == "created" && !session.actions.iter().any(|action| action == "start")
 }
 
 /// Launches a session, lets the daemon die at `point`, and returns the session as the next daemon finds it.
@@ -23,7 +28,7 @@ fn launch_with_death_at(point: &str, script: &str) -> (TestHome, SessionRecord) 
     // Some scripts wait for this file.
     fs::write(home.project().join("go"), "").expect("disk has space");
     home.restart_after_death();
-    let session = home.sessions().pop().expect("session record");
+    let session = eventually("the session is recovered", || home.sessions().pop().filter(|it| !is_launching(it)));
     (home, session)
 }
 
@@ -78,7 +83,9 @@ fn a_launch_interrupted_at_any_moment_is_adopted_or_failed() {
         });
         home.restart_after_death();
 
-        let session = home.sessions().remove(0);
+        let session = eventually("the session is recovered", || {
+            home.sessions().into_iter().next().filter(|it| !is_launching(it))
+        });
         match session.status.as_str() {
             "running" => drop(home.wait_for_output(&session.id, &format!("round {round}"))),
             "failed" => assert_eq!(session.metadata["reason"], "launch_failed", "{session:?}"),

@@ -66,7 +66,7 @@ fn twenty_running_sessions_are_adopted() {
     home.kill_daemon();
     home.start();
 
-    assert_eq!(home.health().sessions_live, 20);
+    wait_until("all sessions are adopted", || home.health().sessions_live == 20);
     for id in &ids {
         home.type_in(id, "hello\r");
     }

@@ -46,7 +46,7 @@ fn a_torn_exit_record_counts_as_no_exit() {
     truncate(&journal(&home, &id), 3);
     home.start();
 
-    assert_eq!(home.session(&id).status, "orphaned");
+    home.wait_for_status(&id, "orphaned");
     assert_eq!(home.log_text(&id), "hello\r\n");
     check_invariants(&home);
 }
@@ -60,7 +60,7 @@ fn garbage_after_the_last_record_is_ignored() {
     file.write_all(&[0xff; 100]).expect("disk has space");
     home.start();
 
-    assert_eq!(home.session(&id).status, "completed");
+    home.wait_for_status(&id, "completed");
     assert_eq!(home.log_text(&id), "hello\r\n");
     check_invariants(&home);
 }
@@ -77,7 +77,7 @@ fn an_empty_or_missing_journal_makes_the_session_orphaned() {
         }
         home.start();
 
-        assert_eq!(home.session(&id).status, "orphaned", "missing: {is_missing}");
+        home.wait_for_status(&id, "orphaned");
         assert_eq!(home.get(&path(&id, "/entries")).status, 200);
         assert_eq!(home.get(&path(&id, "/log")).status, 200);
         assert_eq!(home.get(&path(&id, "/screen?format=text")).status, 200);

@@ -10,15 +10,15 @@ fn life_30_sessions_of_an_earlier_daemon_without_a_process_become_orphaned() {
     let home = TestHome::started();
     let orphan = home.launch("say hello ;; hang").id;
     let living = home.launch("echo").id;
-    home.wait_for_output(&orphan, "hello");
-    home.wait_for_output(&living, "ready");
+    home.wait_for_output(&orphan, "hello\r\n");
+    home.wait_for_output(&living, "ready\r\n");
 
     home.kill_daemon();
     process::kill_hard(home.holder_of(&orphan).expect("a holder"));
     wait_until("the orphan's harness is gone", || home.harness_processes(&orphan).is_empty());
     home.start();
 
-    assert_eq!(home.session(&orphan).status, "orphaned");
+    home.wait_for_status(&orphan, "orphaned");
     home.post(&path(&orphan, "/input"), &json!({ "data": "x" })).refused(409, "session_not_live");
     home.act(&orphan, "kill").refused(409, "session_not_live");
     assert_eq!(home.log_text(&orphan), "hello\r\n");
@@ -33,7 +33,7 @@ fn life_31_entries_survive_a_restart_and_replay_is_byte_for_byte_the_same() {
     let home = TestHome::started();
     let ended = home.run_to_end("say text ;; invalid_utf8 ;; flood 3000000").id;
     let living = home.launch("say before ;; echo").id;
-    home.wait_for_output(&living, "ready");
+    home.wait_for_output(&living, "ready\r\n");
     let expected = [b"text\r\n", INVALID_UTF8, &flood(3_000_000)].concat();
     let (ended_before, living_before) = (home.entries(&ended), home.entries(&living));
     let record_before = home.session(&ended);

@@ -75,7 +75,7 @@ fn life_04_an_exit_with_another_code_is_a_failure_with_that_code() {
 fn life_05_an_accepted_kill_makes_the_session_killed_and_is_recorded() {
     let home = TestHome::started();
     let session = home.launch("say hello ;; hang");
-    home.wait_for_output(&session.id, "hello");
+    home.wait_for_output(&session.id, "hello\r\n");
 
     assert_eq!(home.act(&session.id, "kill").status, 202);
 
@@ -99,8 +99,8 @@ fn life_06_a_session_that_ran_under_an_earlier_daemon_and_has_no_process_is_orph
     wait_until("holder and harness are gone", || home.processes().is_empty());
     home.start();
 
-    let session = home.session(&session.id);
-    assert_eq!((session.status.as_str(), session.exit_code), ("orphaned", None));
+    let session = home.wait_for_status(&session.id, "orphaned");
+    assert_eq!(session.exit_code, None);
     assert_eq!(session.metadata["reason"], "orphaned");
     check_invariants(&home);
 }

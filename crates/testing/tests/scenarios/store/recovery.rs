@@ -9,7 +9,7 @@ fn store_04_a_process_that_still_runs_is_taken_over_with_its_output() {
     let go = home.project().join("go");
     let script = format!("say before ;; until {} ;; flood 500000 ;; echo", go.display());
     let session = home.launch(&script);
-    home.wait_for_output(&session.id, "before");
+    home.wait_for_output(&session.id, "before\r\n");
 
     home.kill_daemon();
     // What it writes while nobody looks must be there afterwards.
@@ -22,7 +22,7 @@ fn store_04_a_process_that_still_runs_is_taken_over_with_its_output() {
     let found = home.session(&session.id);
     assert_eq!((found.status.as_str(), found.pid), ("running", session.pid));
     home.type_in(&session.id, "monitored\n");
-    home.wait_for_output(&session.id, "got:monitored");
+    home.wait_for_output(&session.id, "got:monitored\n");
     let expected = [b"before\r\n".to_vec(), flood(500_000), b"ready\ngot:monitored\n".to_vec()].concat();
     assert_bytes("the log", &home.log(&session.id), &expected);
     check_invariants(&home);
@@ -39,8 +39,8 @@ fn store_04_a_process_that_ended_meanwhile_has_its_end_in_the_log() {
     wait_until("holder and harness are gone", || home.processes().is_empty());
     home.start();
 
-    let found = home.session(&session.id);
-    assert_eq!((found.status.as_str(), found.exit_code), ("failed", Some(6)));
+    let found = home.wait_for_status(&session.id, "failed");
+    assert_eq!(found.exit_code, Some(6));
     assert_eq!(home.log_text(&session.id), "last words\r\n");
     check_invariants(&home);
 }
@@ -69,8 +69,7 @@ fn store_09_only_a_process_with_the_recorded_identity_is_taken_over() {
         tamper(&home, sql, &session.id);
         home.start();
 
-        let found = home.session(&session.id);
-        assert_eq!(found.status, "orphaned", "{what}");
+        home.wait_for_status(&session.id, "orphaned");
         // What is not proven to be ours is never signalled.
         assert!(process::is_alive(session.pid.expect("it ran")), "{what}");
         home.act(&session.id, "kill").refused(409, "session_not_live");
@@ -92,7 +91,7 @@ fn store_09_a_pid_that_belongs_to_somebody_else_is_left_alone() {
     tamper(&home, &sql, &session.id);
     home.start();
 
-    assert_eq!(home.session(&session.id).status, "orphaned");
+    home.wait_for_status(&session.id, "orphaned");
     assert!(process::is_alive(bystander.id()));
     bystander.kill().expect("our child");
     bystander.wait().expect("our child");

@@ -20,8 +20,10 @@ fn working(script: &str) -> (TestHome, String, String) {
     (home, id, session)
 }
 
+/// Waits until the newest agent of a task has ended: a start does not wait for a recovery that takes long.
 fn agent(home: &TestHome, id: &str) -> (AgentState, Option<String>) {
-    let agent = home.agents_of(id).pop().expect("an agent");
+    let is_live = |state: AgentState| matches!(state, AgentState::Starting | AgentState::Running);
+    let agent = eventually("the agent has ended", || home.agents_of(id).pop().filter(|it| !is_live(it.status)));
     (agent.status, agent.error)
 }
 
@@ -84,8 +86,8 @@ fn store_06_an_agent_that_died_with_commits_leaves_them_for_review() {
     home.kill_daemon_and(&session);
     home.start();
 
-    assert_eq!(home.task(&id).task.status, TaskState::PendingMerge);
     assert_eq!(agent(&home, &id).0, AgentState::Failed);
+    assert_eq!(home.task(&id).task.status, TaskState::PendingMerge);
     let diff = home.coven(&["task", "diff", &id, "--stat"]).done();
     assert!(diff.contains("done.txt"), "{diff}");
     home.coven(&["task", "approve", &id]).done();
