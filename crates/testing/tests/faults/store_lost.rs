@@ -15,7 +15,7 @@ fn remove_database(home: &TestHome) {
 fn a_lost_database_does_not_end_running_sessions_or_delete_their_logs() {
     let home = TestHome::started();
     let session = home.launch("say precious ;; hang");
-    home.wait_for_output(&session.id, "precious");
+    home.wait_for_output(&session.id, "precious\r\n");
 
     home.kill_daemon();
     remove_database(&home);

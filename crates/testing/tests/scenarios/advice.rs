@@ -82,8 +82,7 @@ fn a_killed_session_is_not_said_to_have_ended_with_a_code() {
     terminal.shows("up");
     home.kill(&id);
     terminal.wait();
-    let shown = terminal.shows("session ended");
-    assert!(shown.contains("[session ended: killed]"), "{shown}");
+    terminal.shows("[session ended: killed]");
 }
 
 #[test]

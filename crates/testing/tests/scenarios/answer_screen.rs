@@ -60,7 +60,7 @@ fn a_set_answered_elsewhere_leaves_the_screen_at_once_and_new_ones_appear() {
     assert_eq!(set(&home, &id)["answers"][0]["selected_options"], json!(["Alpha"]));
     ask(&home, "Second", false);
     terminal.shows("○ Second");
-    assert!(terminal.bytes().contains(&0x07), "it rings");
+    wait_until("the terminal rings", || terminal.bytes().contains(&0x07));
     terminal.types("\x03");
     assert_eq!(terminal.wait(), 0);
     wait_until("its draft is gone", || drafts(&home) == 0);
@@ -111,7 +111,7 @@ fn a_set_is_rejected_with_a_reason_and_clicks_choose() {
     terminal.types("xtoo vague\r");
     terminal.shows("rejected: “First”");
     assert_eq!(set(&home, &first)["rejection_reason"], "too vague");
-    let screen = terminal.text();
+    let screen = terminal.shows("1 Alpha");
     let row = screen.lines().position(|line| line.contains("1 Alpha")).expect("it is there") + 1;
     terminal.types(&format!("\x1b[<0;12;{row}M\x1b[<0;12;{row}m"));
     terminal.shows("(•) 1 Alpha");

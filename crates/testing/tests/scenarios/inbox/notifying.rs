@@ -14,9 +14,10 @@ use super::{ask, choosing, nth_id, put_set, wait_for_event};
 const RECORDER: &str =
     "#!/bin/sh\n{ for word in \"$@\"; do printf '[%s]' \"$word\"; done; echo; } >> \"$HOME/notified\"\n";
 
+/// Returns the complete lines: the script may still be writing the last one.
 fn notified(home: &TestHome) -> Vec<String> {
     let text = fs::read_to_string(home.user().join("notified")).unwrap_or_default();
-    text.lines().map(str::to_owned).collect()
+    text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')).map(str::to_owned).collect()
 }
 
 /// Waits for so many notifications.

@@ -30,10 +30,10 @@ fn life_27_summon_restores_the_status_replays_and_runs_nothing_again() {
     let completed = home.run_to_end("say the work ;; exit 0").id;
     let failed = home.run_to_end("say the work ;; exit 4").id;
     let killed = home.launch("say the work ;; hang").id;
-    home.wait_for_output(&killed, "the work");
+    home.wait_for_output(&killed, "the work\r\n");
     home.kill(&killed);
     let orphaned = home.launch("say the work ;; hang").id;
-    home.wait_for_output(&orphaned, "the work");
+    home.wait_for_output(&orphaned, "the work\r\n");
     process::kill_hard(home.holder_of(&orphaned).expect("a holder"));
     home.wait_for_status(&orphaned, "orphaned");
 

@@ -333,7 +333,7 @@ fn cancelling_ends_a_check_too() {
 #[test]
 fn the_time_for_the_whole_counts_for_checks_but_not_for_people() {
     let home = started();
-    write_slow(&home, "timeout: 3\n");
+    write_slow(&home, "timeout: 8\n");
     let id = done(&home, "File", "", &["--workflow", "slow"]);
     let told = home.coven(&["task", "approve", &id]).refused(4);
     assert!(told.contains("timed out"), "{told}");
@@ -428,9 +428,8 @@ fn a_review_that_a_session_answers_names_the_session() {
     let script = format!("env -u COVEN_SESSION_ID {coven} inbox answer {task} approve; echo code=$?.; exec cat");
     let session = home.launch_with(json!({ "argv": ["/bin/sh", "-c", script] })).id;
 
-    let said = home.wait_for_output(&session, "code=");
+    home.wait_for_output(&session, "code=0.");
 
-    assert!(said.contains("code=0."), "{said}");
     let history: Value = home.read(&format!("/api/v1/tasks/{task}/history"));
     let history = history["items"].as_array().expect("a history").clone();
     let closed = history.iter().find(|it| it["field"] == "status" && it["new"] == "closed");
