@@ -7,6 +7,7 @@ use coven_api::entry::EntryRecord;
 use coven_holder::JOURNAL;
 use coven_testing::{eventually, process, program, wait_until};
 use rustix::process::Signal;
+use serde_json::json;
 
 use super::{Fixture, answers, gate, kill_and_restart, open_gate};
 
@@ -65,7 +66,7 @@ fn other_requests_are_not_delayed_by_the_remaining_output_of_an_exited_agent() {
     let (started, mut longest, mut written) = (Instant::now(), Duration::ZERO, 0);
     while fixture.home.session(&id).status == "running" {
         let sent = Instant::now();
-        fixture.home.make_repo(&format!("other-{written}"));
+        assert_eq!(fixture.home.post("/api/v1/tasks", &json!({ "title": "other" })).status, 201);
         longest = longest.max(sent.elapsed());
         written += 1;
     }

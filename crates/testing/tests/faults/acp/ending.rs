@@ -172,9 +172,15 @@ fn work_without_a_daemon_does_not_count_as_idle_time() {
     // The timeout is three seconds.
     let fixture = Fixture::with(&[], json!({ "idleTimeoutMinutes": 0.05 }));
     let longer = gate(&fixture, "longer-than-that");
-    let ids: Vec<String> = (0..5).map(|_| fixture.open()).collect();
+    let script = format!("pace 450 100 ;; touch {} ;; pace 600 100", longer.display());
+    // No session waits for the others without a prompt: it would become idle.
+    let open_and_prompt = || {
+        let id = fixture.open();
+        fixture.home.prompt(&id, &script);
+        id
+    };
+    let ids: Vec<String> = (0..5).map(|_| open_and_prompt()).collect();
     for id in &ids {
-        fixture.home.prompt(id, &format!("pace 450 100 ;; touch {} ;; pace 600 100", longer.display()));
         fixture.home.wait_for_text(id, "5 ");
     }
 

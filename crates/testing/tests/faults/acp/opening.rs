@@ -27,7 +27,7 @@ fn open_with_failure(fixture: &Fixture, harness: &str) -> String {
 
 #[test]
 fn an_agent_that_never_answers_initialize_times_out() {
-    let fixture = Fixture::with(&["silent", "silent_new"], json!({ "handshakeSeconds": 1.0 }));
+    let fixture = Fixture::with(&["silent", "silent_new"], json!({ "handshakeSeconds": 4.0 }));
 
     for harness in ["silent", "silent_new"] {
         let message = open_with_failure(&fixture, harness);
@@ -54,7 +54,7 @@ fn a_silent_agent_that_ignores_sigterm_is_killed() {
 
 #[test]
 fn an_agent_that_only_writes_to_stderr_times_out() {
-    let fixture = Fixture::with(&["stderr_only"], json!({ "handshakeSeconds": 1.0 }));
+    let fixture = Fixture::with(&["stderr_only"], json!({ "handshakeSeconds": 4.0 }));
 
     open_with_failure(&fixture, "stderr_only");
 

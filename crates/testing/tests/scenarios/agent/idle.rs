@@ -89,16 +89,16 @@ fn an_idle_agent_reads_the_cancel_before_it_is_signalled() {
 
 #[test]
 fn agent_27_prompts_and_updates_keep_a_session_active() {
-    let home = home_with_timeout("0.025");
+    let home = home_with_timeout("0.05");
     let repo = home.make_repo("app");
     let id = home.open(&repo).id;
     let before = home.agent_session(&id).updated_at;
 
     // Twice the timeout and more, with never half of it between two words.
-    let said = home.turn(&id, "pace 40 10");
+    let said = home.turn(&id, "pace 65 10");
 
     let after = home.agent_session(&id);
-    assert_eq!(said.last().expect("words").plain(), agent(&counted(40)));
+    assert_eq!(said.last().expect("words").plain(), agent(&counted(65)));
     assert_eq!(after.status, "active");
     assert!(after.updated_at > before, "{before} {after:?}");
     home.turn(&id, "say again");
