@@ -12,6 +12,7 @@ use crate::chat::{ECHO, file, home_with, lines, say};
 fn home_with_both() -> TestHome {
     let home = home_with(ECHO);
     home.coven(&["run", "--background", "--title", "a shell", "--", "true"]).done();
+    home.sessions().iter().for_each(|it| drop(home.wait_for_end(&it.id)));
     say(&home, &["-i", "--session", "talk-1"], "hello world\n").done();
     home
 }

@@ -134,10 +134,10 @@ fn nothing_rings_where_the_bell_is_off() {
     let second = ask(&home, "Second?");
 
     following.shows(&format!("+ {}", &second[..8]));
+    browser.shows("asks: Second?");
     home.coven(&["answer", &second, "--option", "A"]).done();
     // A bell would have come before this.
     following.shows("Second?  answered: A");
-    browser.shows("asks: Second?");
     browser.types("q");
     assert_eq!(browser.wait(), 0);
     answering.types("q");

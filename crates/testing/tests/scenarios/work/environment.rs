@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use coven_domain::task::TaskState;
-use coven_testing::{TestHome, eventually};
+use coven_testing::{TestHome, eventually, wait_until};
 use serde_json::json;
 
 const KEY: &str = "a value that is never written down";
@@ -50,6 +50,8 @@ fn a_step_runs_in_the_environment_of_the_shell_that_started_its_task() {
     home.start_task(&id);
     assert_eq!(printed(&home, &id, "look"), KEY.len().to_string());
     home.wait_for_task(&id, TaskState::Closed);
+    // The daemon deletes the worktree, which must not happen while it is read.
+    wait_until("the worktree is removed", || !home.worktree(&id).exists());
     assert!(!is_written_down(&home.path()), "no environment value is stored");
 }
 
