@@ -1,4 +1,4 @@
-//! Agents over ACP: repositories to work in, sessions of the scripted agent, what was said, and leave to be given.
+//! ACP agents: repositories, sessions of the scripted agent, messages and permission requests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::records::{CompatSessionList, CompatSessionRecord, RepoRecord};
 use crate::{Answer, TestHome, eventually};
 
-/// A message as `/api/sessions` tells it; a field more or less is a failure.
+/// A message of `/api/sessions`. An unknown or missing field is an error.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Said {
@@ -40,28 +40,28 @@ impl Said {
         self.content["text"].as_str().unwrap_or_default()
     }
 
-    /// Who said what, without the ids and times.
-    pub fn plain(&self) -> (String, Value) {
+    /// Returns the role and the content, without the ids and times.
+    pub fn role_and_content(&self) -> (String, Value) {
         (self.role.clone(), self.content.clone())
     }
 }
 
-/// What the user said, as it is stored.
+/// Returns the role and content of a stored user message.
 pub fn user(text: &str) -> (String, Value) {
     ("user".to_owned(), json!({ "type": "text", "text": text }))
 }
 
-/// What the agent said, finished and as it is stored.
+/// Returns the role and content of a complete stored agent message.
 pub fn agent(text: &str) -> (String, Value) {
     ("agent".to_owned(), json!({ "type": "text", "text": text, "partial": false }))
 }
 
-/// What `chunks N` and `pace N` say.
+/// Returns the text that `chunks N` and `pace N` produce.
 pub fn counted(count: usize) -> String {
     (0..count).map(|number| format!("{number} ")).collect()
 }
 
-/// A harness of the config: the scripted agent with traits of its own.
+/// Returns a harness for the config: the scripted agent with these traits.
 pub fn behaving(traits: &str) -> Value {
     json!({ "program": "gemini", "acpArgs": ["--acp"], "env": { "FAKE_ACP": traits } })
 }
@@ -70,25 +70,25 @@ pub fn agent_path(id: &str, rest: &str) -> String {
     format!("{}{rest}", GetCompatSession::of(id).target())
 }
 
-/// Every number in a text of `pace` or `chunks`, in the order it was said.
+/// Returns the numbers in the text of `pace` or `chunks`, in order.
 pub fn numbers(text: &str) -> Vec<u64> {
     text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
 impl TestHome {
-    /// A home with the scripted agent as `gemini`, whose daemon does not run yet.
+    /// Creates a home without a daemon, with the scripted agent installed as `gemini`.
     pub fn with_agent(config: Value) -> Self {
         let home = Self::new();
         home.install("gemini");
-        let mut whole = json!({ "sessions": { "killGraceSeconds": 1.0 } });
-        if let (Some(whole), Value::Object(more)) = (whole.as_object_mut(), config) {
-            whole.extend(more);
+        let mut settings = json!({ "sessions": { "killGraceSeconds": 1.0 } });
+        if let (Some(settings), Value::Object(more)) = (settings.as_object_mut(), config) {
+            settings.extend(more);
         }
-        home.configure(whole);
+        home.configure(settings);
         home
     }
 
-    /// The same with its daemon.
+    /// Like `with_agent`, with a running daemon.
     #[track_caller]
     pub fn started_with_agent(config: Value) -> Self {
         let home = Self::with_agent(config);
@@ -96,19 +96,19 @@ impl TestHome {
         home
     }
 
-    /// A Git repository below `folder`.
+    /// Creates a Git repository in `folder`.
     #[track_caller]
     pub fn init_repo(&self, folder: &Path) -> PathBuf {
-        fs::create_dir_all(folder).expect("room on disk");
+        fs::create_dir_all(folder).expect("disk has space");
         let mut git = Command::new("git");
         git.args(["-c", "init.defaultBranch=main", "init", "--quiet"]).arg(folder).env_clear();
         git.envs(self.variables()).env("GIT_CONFIG_NOSYSTEM", "1");
         let output = git.output().expect("git runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        fs::canonicalize(folder).expect("there")
+        fs::canonicalize(folder).expect("exists")
     }
 
-    /// A Git repository in the project, registered.
+    /// Creates and registers a Git repository in the project.
     #[track_caller]
     pub fn make_repo(&self, name: &str) -> RepoRecord {
         let folder = self.init_repo(&self.project().join(name));
@@ -117,13 +117,13 @@ impl TestHome {
         answer.json()
     }
 
-    /// A session of the agent `gemini` in the repo.
+    /// Opens a session of the agent `gemini` in the repository.
     #[track_caller]
     pub fn open(&self, repo: &RepoRecord) -> CompatSessionRecord {
         self.open_with(json!({ "repoId": repo.id }))
     }
 
-    /// A session of another harness of the config.
+    /// Opens a session of another harness from the config.
     #[track_caller]
     pub fn open_as(&self, repo: &RepoRecord, harness: &str) -> CompatSessionRecord {
         self.open_with(json!({ "repoId": repo.id, "harness": harness }))
@@ -152,13 +152,13 @@ impl TestHome {
         eventually(&format!("{id} is {status}"), || Some(self.agent_session(id)).filter(|it| it.status == status))
     }
 
-    /// `DELETE /api/sessions/:id`: cancels it.
+    /// Cancels a session with `DELETE /api/sessions/:id`.
     #[track_caller]
     pub fn cancel_session(&self, id: &str) -> Answer {
         self.request(Method::DELETE, &agent_path(id, ""), None)
     }
 
-    /// Sends a prompt; gives the id of the user's message.
+    /// Sends a prompt and returns the id of the user message.
     #[track_caller]
     pub fn prompt(&self, id: &str, text: &str) -> String {
         let answer = self.post(&agent_path(id, "/prompt"), &json!({ "text": text }));
@@ -168,7 +168,7 @@ impl TestHome {
         answer.message_id.to_string()
     }
 
-    /// Sends a prompt, waits until its turn is over, and gives everything that was ever said.
+    /// Sends a prompt, waits until its turn has ended, and returns all messages of the session.
     #[track_caller]
     pub fn turn(&self, id: &str, text: &str) -> Vec<Said> {
         self.prompt(id, text);
@@ -181,22 +181,24 @@ impl TestHome {
         self.read(&agent_path(id, "/messages"))
     }
 
-    /// Who said what, oldest first.
+    /// Returns the role and content of each message, oldest first.
     #[track_caller]
     pub fn plainly(&self, id: &str) -> Vec<(String, Value)> {
-        self.said(id).iter().map(Said::plain).collect()
+        self.said(id).iter().map(Said::role_and_content).collect()
     }
 
-    /// Everything the agent said, finished or not.
+    /// Returns the text of all agent messages, complete or partial.
     #[track_caller]
     pub fn agent_text(&self, id: &str) -> String {
-        let said = self.said(id);
-        said.iter().filter(|it| it.role == "agent" && it.kind() == "text").map(Said::text).collect()
+        let messages = self.said(id);
+        messages.iter().filter(|it| it.role == "agent" && it.kind() == "text").map(Said::text).collect()
     }
 
     #[track_caller]
     pub fn wait_for_text(&self, id: &str, text: &str) -> String {
-        eventually(&format!("{id} said {text:?}"), || Some(self.agent_text(id)).filter(|said| said.contains(text)))
+        eventually(&format!("{text:?} is in the messages of {id}"), || {
+            Some(self.agent_text(id)).filter(|messages| messages.contains(text))
+        })
     }
 
     #[track_caller]
@@ -209,25 +211,25 @@ impl TestHome {
         eventually(&format!("{id} is {activity}"), || Some(self.agent_state(id)).filter(|it| it.activity == activity))
     }
 
-    /// Waits until no turn runs and no prompt waits.
+    /// Waits until no turn is running and no prompt is queued.
     #[track_caller]
     pub fn wait_for_rest(&self, id: &str) -> AcpStateRecord {
-        eventually(&format!("{id} rests"), || {
+        eventually(&format!("{id} is idle"), || {
             Some(self.agent_state(id)).filter(|it| it.activity == Activity::Idle && it.queued == 0)
         })
     }
 
-    /// What waits for a human.
+    /// Returns the inbox items.
     #[track_caller]
     pub fn inbox(&self, query: &str) -> Vec<InboxItem> {
         let found: List<InboxItem> = self.read(&format!("{}{query}", ListInbox::ROUTE.path));
         found.items
     }
 
-    /// Waits until the session asks for leave.
+    /// Waits until the session has a permission request.
     #[track_caller]
     pub fn wait_for_request(&self, id: &str) -> InboxItem {
-        eventually(&format!("{id} asks"), || self.inbox(&format!("?session={id}")).pop())
+        eventually(&format!("{id} requests permission"), || self.inbox(&format!("?session={id}")).pop())
     }
 
     #[track_caller]
@@ -235,19 +237,19 @@ impl TestHome {
         self.post(AnswerInboxItem::of(id).target(), answer)
     }
 
-    /// Every byte that the session's agent has received, as it wrote them down itself.
+    /// Returns every byte that the session's agent has received, from the agent's own record.
     #[track_caller]
     pub fn received_text(&self, id: &str) -> String {
-        let pid = self.session(id).pid.expect("it was started");
+        let pid = self.session(id).pid.expect("was started");
         let file = self.user().join(format!(".fake-agent/received/{pid}.jsonl"));
         fs::read_to_string(file).unwrap_or_default()
     }
 
-    /// Every line that it has received.
+    /// Returns every line that the agent has received.
     #[track_caller]
     pub fn received(&self, id: &str) -> Vec<Value> {
         let text = self.received_text(id);
-        // The last line may be on its way.
+        // The last line may be incomplete.
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
@@ -255,13 +257,13 @@ impl TestHome {
         self.received(id).iter().filter_map(|it| it["method"].as_str().map(str::to_owned)).collect()
     }
 
-    /// The texts of the prompts that reached the agent.
+    /// Returns the texts of the prompts that the agent has received.
     pub fn received_prompts(&self, id: &str) -> Vec<String> {
         let text = |it: &Value| it["params"]["prompt"][0]["text"].as_str().map(str::to_owned);
         self.received(id).iter().filter(|it| it["method"] == "session/prompt").filter_map(text).collect()
     }
 
-    /// Everything that coven wrote into its own logs.
+    /// Returns the content of the daemon's log files.
     pub fn own_log(&self) -> String {
         let Ok(entries) = fs::read_dir(self.path().join("logs")) else { return String::new() };
         entries.flatten().map(|entry| fs::read_to_string(entry.path()).unwrap_or_default()).collect()

@@ -37,14 +37,14 @@ impl Message {
 /// Reads the stream message by message.
 pub struct EventFeed {
     runtime: Runtime,
-    // Dropped after the body: the connection belongs to it.
+    // Dropped after the body, whose connection it owns.
     body: Incoming,
     _client: Client,
     text: String,
 }
 
 impl EventFeed {
-    /// Subscribes from now on.
+    /// Subscribes to new events.
     pub fn open(home: &TestHome) -> Self {
         Self::subscribe(home, ListEvents::ROUTE.path, &[])
     }
@@ -64,15 +64,15 @@ impl EventFeed {
             (client, response.into_body())
         });
         let mut feed = Self { runtime, body, _client: client, text: String::new() };
-        // The first thing that comes says that the subscription stands.
-        assert!(feed.read_more(), "the feed ended at once");
+        // The first bytes show that the subscription is active.
+        assert!(feed.read_more(), "the feed ended immediately");
         feed
     }
 
-    /// The next message; waits for it. Heartbeats are skipped.
+    /// Waits for the next message and returns it. Skips heartbeats.
     #[track_caller]
     pub fn next_message(&mut self) -> Message {
-        // Heartbeats keep the stream alive for ever; a test is not.
+        // Heartbeats arrive forever, so the wait has its own limit.
         let until = Instant::now() + DEADLINE;
         loop {
             assert!(Instant::now() < until, "no event in time");
@@ -84,11 +84,11 @@ impl EventFeed {
                     None => continue,
                 }
             }
-            assert!(self.read_more(), "the feed ended; left: {:?}", self.text);
+            assert!(self.read_more(), "the feed ended; unread: {:?}", self.text);
         }
     }
 
-    /// The next event of this kind; others are skipped.
+    /// Waits for the next event of this kind and skips others.
     #[track_caller]
     pub fn next_of(&mut self, kind: &str) -> EventRecord {
         let until = Instant::now() + DEADLINE;
@@ -97,12 +97,12 @@ impl EventFeed {
             if message.event == kind {
                 return message.record();
             }
-            assert!(Instant::now() < until, "waited in vain for {kind}");
+            assert!(Instant::now() < until, "no {kind} event in time");
         }
     }
 
     fn read_more(&mut self) -> bool {
-        let read = async { tokio::time::timeout(DEADLINE, self.body.frame()).await.expect("something in time") };
+        let read = async { tokio::time::timeout(DEADLINE, self.body.frame()).await.expect("data before the deadline") };
         match self.runtime.block_on(read) {
             Some(Ok(frame)) => {
                 if let Some(bytes) = frame.data_ref() {

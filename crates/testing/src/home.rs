@@ -1,4 +1,4 @@
-//! A project with a `.coven` home of its own, and the command line in it.
+//! A project with its own `.coven` home, and the command line in it.
 
 use std::fs;
 use std::io::Write;
@@ -17,15 +17,15 @@ use serde_json::{Value, json};
 use crate::process::{self, Found, Role};
 use crate::{program, wait_until};
 
-/// A project folder with `.coven` in it, a user's home beside it, and a folder of agents on PATH. Dropped, everything
-/// that runs for it is ended, and nothing may be left.
+/// A project folder with a `.coven` home, a home folder of the user, and a folder of agents on PATH. Dropping it kills all
+/// of its processes and waits until they have exited.
 pub struct TestHome {
     folder: tempfile::TempDir,
-    /// Given to every command beside the usual variables.
+    /// Additional variables for every command.
     pub env: Vec<(String, String)>,
 }
 
-/// What a command left behind.
+/// The exit code and the output of a command.
 #[derive(Debug)]
 pub struct Ran {
     pub code: i32,
@@ -44,18 +44,18 @@ impl From<Output> for Ran {
 }
 
 impl Ran {
-    /// It succeeded; gives its output.
+    /// Asserts that the command succeeded and returns its output.
     #[track_caller]
     pub fn done(self) -> String {
         assert_eq!(self.code, 0, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
         self.stdout
     }
 
-    /// It failed with this exit code and one message that says so; gives the message.
+    /// Asserts that the command failed with this exit code and one message, and returns the message.
     #[track_caller]
     pub fn refused(self, code: i32) -> String {
         assert_eq!(self.code, code, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
-        assert!(self.stderr.starts_with("coven: "), "no message of ours: {:?}", self.stderr);
+        assert!(self.stderr.starts_with("coven: "), "not a message of coven: {:?}", self.stderr);
         assert_eq!(self.stderr.trim_end().lines().count(), 1, "more than one line: {:?}", self.stderr);
         self.stderr
     }
@@ -68,45 +68,45 @@ impl Default for TestHome {
 }
 
 impl TestHome {
-    /// A home without a daemon, with the fake agent installed as `claude`.
+    /// Creates a home without a daemon, with the fake agent installed as `claude`.
     pub fn new() -> Self {
-        // A short path whatever the machine's temporary folder is: a socket's path may have 107 bytes.
-        Self::in_folder(tempfile::Builder::new().prefix("cv-").tempdir_in("/tmp").expect("a folder"))
+        // A short path: the path of a socket may have 107 bytes.
+        Self::in_folder(tempfile::Builder::new().prefix("cv-").tempdir_in("/tmp").expect("temporary folder"))
     }
 
     pub fn in_folder(folder: tempfile::TempDir) -> Self {
         let home = Self { folder, env: Vec::new() };
         for folder in [home.project(), home.path(), home.user(), home.agents()] {
-            fs::create_dir_all(folder).expect("room on disk");
+            fs::create_dir_all(folder).expect("disk has space");
         }
-        // As `coven init` does: the settings that a test writes are the user's own.
+        // Like `coven init`: the settings that a test writes belong to the user.
         let trust = TrustStore::at(&home.user().join(".local/state/coven"));
-        let path = fs::canonicalize(home.path()).expect("just made");
-        trust.record_home(&path, Origin::Made).expect("room on disk");
-        // Killing must not take a test longer than it has to.
+        let path = fs::canonicalize(home.path()).expect("exists");
+        trust.record_home(&path, Origin::Made).expect("disk has space");
+        // A short grace period keeps tests fast.
         home.configure(json!({ "sessions": { "killGraceSeconds": 2.0 } }));
         home.install("claude");
         home
     }
 
-    /// A home whose daemon runs.
+    /// Creates a home with a running daemon.
     pub fn started() -> Self {
         let home = Self::new();
         home.start();
         home
     }
 
-    /// A connection to the store that may write to it.
+    /// Opens the database for reading and writing.
     pub fn database(&self) -> Connection {
         let path = self.path().join("coven.db");
-        Connection::open_with_flags_and_vfs(path, OpenFlags::default(), checksums::vfs()).expect("a database")
+        Connection::open_with_flags_and_vfs(path, OpenFlags::default(), checksums::vfs()).expect("database")
     }
 
     pub fn edit_database(&self, script: &str) {
-        self.database().execute_batch(script).expect("a script that SQLite can run");
+        self.database().execute_batch(script).expect("valid SQL");
     }
 
-    /// A home with this config, whose daemon runs.
+    /// Creates a home with this config and a running daemon.
     pub fn started_with(config: Value) -> Self {
         let home = Self::new();
         home.configure(config);
@@ -114,10 +114,10 @@ impl TestHome {
         home
     }
 
-    /// Forgets that this user made the home: it is now one that came with a repository or archive.
+    /// Removes the record that this user created the home, as if it came from a repository or archive.
     pub fn forget_trust(&self) {
-        fs::remove_dir_all(self.user().join(".local/state/coven")).expect("it was recorded");
-        fs::remove_file(self.path().join("home.id")).expect("it was recorded");
+        fs::remove_dir_all(self.user().join(".local/state/coven")).expect("was recorded");
+        fs::remove_file(self.path().join("home.id")).expect("was recorded");
     }
 
     pub fn folder(&self) -> &Path {
@@ -151,29 +151,29 @@ impl TestHome {
     }
 
     pub fn configure(&self, config: Value) {
-        fs::write(self.path().join("config.json"), config.to_string()).expect("room on disk");
+        fs::write(self.path().join("config.json"), config.to_string()).expect("disk has space");
     }
 
     /// Installs the fake agent under a harness's name.
     pub fn install(&self, name: &str) {
-        symlink(program::fake_agent(), self.agents().join(name)).expect("room on disk");
+        symlink(program::fake_agent(), self.agents().join(name)).expect("disk has space");
     }
 
-    /// Puts a program of any content onto PATH.
+    /// Writes an executable file with this content into the first folder on PATH.
     pub fn write_agent(&self, name: &str, content: &str) {
         let path = self.agents().join(name);
-        fs::write(&path, content).expect("room on disk");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("ours");
+        fs::write(&path, content).expect("disk has space");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("writable");
     }
 
-    /// A folder inside the project.
+    /// Creates a folder in the project.
     pub fn make_folder(&self, name: &str) -> PathBuf {
         let path = self.project().join(name);
-        fs::create_dir_all(&path).expect("room on disk");
+        fs::create_dir_all(&path).expect("disk has space");
         path
     }
 
-    /// The variables that every command gets, and nothing else of the machine's.
+    /// Returns the environment of every command. Other variables of the machine are not passed on.
     pub fn variables(&self) -> Vec<(String, String)> {
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.agents().display());
         let mut variables = vec![
@@ -193,29 +193,29 @@ impl TestHome {
         command
     }
 
-    /// Runs `coven` in the project and waits for it.
+    /// Runs `coven` in the project and waits until it exits.
     pub fn coven(&self, args: &[&str]) -> Ran {
         self.command(args).output().expect("coven runs").into()
     }
 
-    /// Runs `coven` with something on its standard input.
+    /// Runs `coven` with this input on stdin.
     pub fn coven_with_input(&self, args: &[&str], input: &[u8]) -> Ran {
         let mut command = self.command(args);
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("coven runs");
-        // Whoever ends before it read everything has its reasons; the exit code tells.
+        // Ignore an error: the command may exit before it has read all input.
         let _ = child.stdin.take().expect("piped").write_all(input);
-        child.wait_with_output().expect("our child").into()
+        child.wait_with_output().expect("child process").into()
     }
 
-    /// Runs `coven` and reads its output as JSON.
+    /// Runs `coven` and parses its output as JSON.
     #[track_caller]
     pub fn json<T: DeserializeOwned>(&self, args: &[&str]) -> T {
         let text = self.coven(args).done();
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
     }
 
-    /// The items of the page that a verb with `--json` prints.
+    /// Returns the items of the page that a command with `--json` prints.
     #[track_caller]
     pub fn items<T: DeserializeOwned>(&self, args: &[&str]) -> Vec<T> {
         self.json::<List<T>>(args).items
@@ -239,23 +239,23 @@ impl TestHome {
         self.start();
     }
 
-    /// `kill -9` of the daemon that answers; returns when it is gone.
+    /// Kills the daemon with SIGKILL and waits until it has exited.
     #[track_caller]
     pub fn kill_daemon(&self) {
         process::kill_hard(self.health().pid);
         self.wait_for_daemon_end();
     }
 
-    /// Ends every daemon of the home, also one that is only starting.
+    /// Kills every daemon of the home, including one that is starting.
     pub fn end_daemons(&self) {
-        wait_until("no daemon is left", || {
+        wait_until("no daemon is running", || {
             let left = self.daemons();
             left.iter().for_each(|pid| process::kill_hard(*pid));
             left.is_empty()
         });
     }
 
-    /// Starts a daemon that dies, as if by `kill -9`, when it comes to the named point.
+    /// Starts a daemon that kills itself with SIGKILL at the named point.
     #[track_caller]
     pub fn start_with_fault(&mut self, point: &str) {
         self.env.push(("COVEN_FAULT".to_owned(), point.to_owned()));
@@ -263,7 +263,7 @@ impl TestHome {
         self.env.pop();
     }
 
-    /// Waits until the daemon has died, and starts another one.
+    /// Waits until the daemon has exited, and starts another one.
     #[track_caller]
     pub fn restart_after_death(&self) {
         self.wait_for_daemon_end();
@@ -271,7 +271,7 @@ impl TestHome {
     }
 
     fn wait_for_daemon_end(&self) {
-        wait_until("the daemon is gone", || self.daemons().is_empty());
+        wait_until("the daemon has exited", || self.daemons().is_empty());
     }
 
     pub fn processes(&self) -> Vec<Found> {
@@ -281,7 +281,7 @@ impl TestHome {
     pub fn daemons(&self) -> Vec<u32> {
         let found: Vec<u32> =
             self.processes().into_iter().filter(|it| it.role == Role::Daemon).map(|it| it.pid).collect();
-        // A child that has not become its program yet looks like the daemon that it comes from.
+        // A child that has not called exec yet has the command line of the daemon.
         let is_child = |pid: u32| kernel::stat(pid).is_ok_and(|it| found.contains(&it.parent));
         found.iter().copied().filter(|pid| !is_child(*pid)).collect()
     }
@@ -290,15 +290,15 @@ impl TestHome {
         self.processes().into_iter().find(|it| it.role == Role::Holder(id.to_owned())).map(|it| it.pid)
     }
 
-    /// The harness of a session and everything it started.
+    /// Returns the harness of a session and its descendants.
     pub fn harness_processes(&self, id: &str) -> Vec<u32> {
         let role = Role::Harness(id.to_owned());
         self.processes().into_iter().filter(|it| it.role == role).map(|it| it.pid).collect()
     }
 
-    /// Ends whatever runs for this home.
+    /// Kills all processes of this home.
     pub fn end_all(&self) {
-        wait_until("everything of the home is gone", || {
+        wait_until("all processes of the home have exited", || {
             let left = self.processes();
             left.iter().for_each(|it| process::kill_hard(it.pid));
             left.is_empty()
@@ -309,7 +309,7 @@ impl TestHome {
 impl Drop for TestHome {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            // What the daemon thought of it helps whoever reads the failure.
+            // The daemon's log helps to understand the failure.
             self.print_daemon_log();
             let left = self.processes();
             left.iter().for_each(|it| process::kill_hard(it.pid));

@@ -1,4 +1,4 @@
-//! Requests over the home's socket, one connection each: by route, or spelled out to pin paths and bodies.
+//! Requests over the home's socket, one connection each: by route, or with literal paths and bodies.
 
 use coven_api::ErrorBody;
 use coven_api::health::HealthResponse;
@@ -13,7 +13,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::{DEADLINE, TestHome};
 
-/// What the daemon answered.
+/// The daemon's response to a request.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -28,7 +28,7 @@ impl Answer {
             .unwrap_or_else(|error| panic!("{error}: {} {}", self.status, String::from_utf8_lossy(&self.body)))
     }
 
-    /// It is an error of this status and code; gives its message.
+    /// Asserts that the response is an error with this status and code, and returns its message.
     #[track_caller]
     pub fn refused(&self, status: u16, code: &str) -> String {
         let text = String::from_utf8_lossy(&self.body);
@@ -44,11 +44,11 @@ impl Answer {
 }
 
 pub fn runtime() -> Runtime {
-    Builder::new_current_thread().enable_all().build().expect("a runtime")
+    Builder::new_current_thread().enable_all().build().expect("runtime")
 }
 
 impl TestHome {
-    /// Calls a route, which must succeed.
+    /// Calls a route and asserts success.
     #[track_caller]
     pub fn call<E: Endpoint<Response: DeserializeOwned>>(&self, request: Request<E>) -> E::Response {
         let target = request.target().to_owned();
@@ -59,7 +59,7 @@ impl TestHome {
         answer.unwrap_or_else(|error| panic!("{target}: {error:?}"))
     }
 
-    /// Sends and gives the answer, whatever it is.
+    /// Sends a request and returns any response.
     pub fn try_request(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> Result<Answer, ClientError> {
         runtime().block_on(async {
             let answer = async {
@@ -83,7 +83,7 @@ impl TestHome {
         self.request(Method::GET, path, None)
     }
 
-    /// A GET that must succeed.
+    /// Sends a GET request and asserts success.
     #[track_caller]
     pub fn read<T: DeserializeOwned>(&self, path: &str) -> T {
         let answer = self.get(path);

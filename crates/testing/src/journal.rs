@@ -1,4 +1,4 @@
-//! The files of a session as they lie on disk, read without the daemon.
+//! The files of a session on disk, read without the daemon.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use coven_engine::log_file::LogFile;
 use coven_holder::JOURNAL;
 use coven_holder::journal::{JournalReader, Record, Stamped};
 
-/// Every whole record of a session's journal; none if there is no journal.
+/// Returns every complete record of a session's journal, or none if there is no journal.
 pub fn records(session_dir: &Path) -> Vec<Stamped> {
     let Ok(mut reader) = JournalReader::open(&session_dir.join(JOURNAL)) else { return Vec::new() };
     let mut all = Vec::new();
@@ -22,7 +22,7 @@ pub fn records(session_dir: &Path) -> Vec<Stamped> {
     }
 }
 
-/// The bytes on disk from the first that is kept to `end`, with the offset of the first.
+/// Returns the offset of the first byte that is kept, and the bytes on disk from there to `end`.
 pub fn log_until(session_dir: &Path, end: u64) -> (u64, Vec<u8>) {
     let mut log = LogFile::new(session_dir);
     let range = log.range().expect("a readable log");
@@ -30,12 +30,12 @@ pub fn log_until(session_dir: &Path, end: u64) -> (u64, Vec<u8>) {
     (range.start, log.read_range(range.start, length).expect("readable segments"))
 }
 
-/// Where the log ends on disk.
+/// Returns the end of the log on disk.
 pub fn log_end(session_dir: &Path) -> u64 {
     LogFile::new(session_dir).range().expect("a readable log").end
 }
 
-/// Where the log ends according to the journal; panics where its output leaves a gap or overlaps.
+/// Returns the end of the log according to the journal. Panics if the output has a gap or an overlap.
 #[track_caller]
 pub fn tiled_end(id: &str, records: &[Stamped]) -> u64 {
     let (mut end, mut last_at) = (0, None);
@@ -43,7 +43,7 @@ pub fn tiled_end(id: &str, records: &[Stamped]) -> u64 {
         let seq = index + 1;
         assert!(last_at <= Some(it.at), "{id}: time goes back at record {seq}");
         last_at = Some(it.at);
-        assert_eq!(it.offset, end, "{id}: record {seq} does not stand where the log stood: {it:?}");
+        assert_eq!(it.offset, end, "{id}: record {seq} has the wrong offset: {it:?}");
         if let Record::Output { length, .. } = it.record {
             assert!(length > 0, "{id}: record {seq} is an empty output");
             end += length;

@@ -1,8 +1,8 @@
-//! What scenario and fault tests stand on: a home of its own for every test, driven through the built binary.
+//! Support for scenario and fault tests: each test has its own home and runs the built binary.
 //!
-//! [`TestHome`] is a project with a `.coven` home, its daemon and everything that daemon starts; dropped, it ends all of
-//! it and makes sure that nothing is left. [`TestTerminal`] is a real terminal with a `coven` in it.
-//! [`invariants::check_invariants`] says what must hold after whatever a test did.
+//! [`TestHome`] is a project with a `.coven` home, its daemon and the daemon's processes. Dropping it kills all of them and
+//! waits until they have exited. [`TestTerminal`] runs `coven` in a real terminal. [`invariants::check_invariants`] checks
+//! what must hold after every test.
 
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 

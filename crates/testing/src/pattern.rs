@@ -1,12 +1,12 @@
-//! Bytes that the fake agent writes and the tests expect.
+//! Output of the fake agent that the tests expect.
 
-/// One line of a flood, with its end.
+/// Length of one line of a flood, with its newline.
 const LINE: usize = 64;
 
-/// Bytes that no UTF-8 text has: lone continuation, overlong form, a surrogate, a cut-off character, 0xFF.
+/// Invalid UTF-8: a lone continuation byte, an overlong form, a surrogate, a truncated character, 0xFF.
 pub const INVALID_UTF8: &[u8] = b"\xff\xfe\x80 \xc0\xaf \xed\xa0\x80 \xe2\x82 \xf8\x88\x80\x80\x80 end";
 
-/// The first `length` bytes of the flood: numbered lines, so that a lost, repeated or exchanged byte shows.
+/// Returns the first `length` bytes of the flood. The lines are numbered, so that lost, repeated or swapped bytes show.
 pub fn flood(length: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(length + LINE);
     let mut number = 0;
@@ -26,7 +26,7 @@ pub fn push_line(out: &mut Vec<u8>, number: u64) {
     out.push(b'\n');
 }
 
-/// Where two byte strings part, with what stands there: a readable word instead of megabytes.
+/// Describes the first difference between two byte strings, without printing megabytes.
 pub fn difference(got: &[u8], expected: &[u8]) -> Option<String> {
     if got == expected {
         return None;
@@ -38,7 +38,7 @@ pub fn difference(got: &[u8], expected: &[u8]) -> Option<String> {
     Some(format!("{got} bytes instead of {expected}; at {at} {got_piece:?} instead of {expected_piece:?}"))
 }
 
-/// Asserts that two byte strings are the same.
+/// Asserts that two byte strings are equal.
 #[track_caller]
 pub fn assert_bytes(what: &str, got: &[u8], expected: &[u8]) {
     if let Some(difference) = difference(got, expected) {
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_is_told_with_its_place() {
+    fn a_difference_is_described_with_its_offset() {
         assert_eq!(difference(b"abc", b"abc"), None);
         assert!(difference(b"abd", b"abc").is_some_and(|text| text.contains("at 2")));
         assert!(difference(b"ab", b"abc").is_some_and(|text| text.contains("2 bytes instead of 3")));

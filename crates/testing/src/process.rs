@@ -1,4 +1,4 @@
-//! The processes of one home, as the kernel lists them.
+//! The processes of one home, from `/proc`.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -7,13 +7,13 @@ use std::path::Path;
 use coven_holder::process::{self, Stat};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// What a process is to a home.
+/// The role of a process in a home.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Role {
     Daemon,
-    /// Of the session with this id.
+    /// The holder of the session with this id.
     Holder(String),
-    /// The harness of the session with this id, or what it started.
+    /// The harness of the session with this id, or one of its descendants.
     Harness(String),
 }
 
@@ -23,7 +23,7 @@ pub struct Found {
     pub role: Role,
 }
 
-/// Every living process that belongs to the home.
+/// Returns all running processes of the home.
 pub fn of_home(home: &Path) -> Vec<Found> {
     let living = process::all().into_iter().filter(Stat::is_running);
     living.filter_map(|it| Some(Found { pid: it.pid, role: role(it.pid, home)? })).collect()
@@ -36,7 +36,7 @@ fn role(pid: u32, home: &Path) -> Option<Role> {
     if words.get(1..3) == Some(&[&b"daemon"[..], b"serve"][..]) && words.contains(&path) {
         return Some(Role::Daemon);
     }
-    // A holder sits in its session's folder.
+    // The working folder of a holder is the session's folder.
     if words.get(1) == Some(&&b"hold"[..])
         && let Some(folder) = fs::read_link(format!("/proc/{pid}/cwd")).ok()
         && folder.starts_with(home)
@@ -53,14 +53,14 @@ fn role(pid: u32, home: &Path) -> Option<Role> {
         .flatten()
 }
 
-/// A zombie whose other threads go on still has its files and locks: it lives.
+/// Returns whether a process is running. A zombie with running threads still has its files and locks, so it counts.
 pub fn is_alive(pid: u32) -> bool {
     process::stat(pid).is_ok_and(|it| it.is_running())
 }
 
 /// Sends a signal to one process.
 pub fn signal(pid: u32, signal: Signal) {
-    // Gone already is as good.
+    // Ignore an error: the process may have exited.
     let _ = kill_process(Pid::from_raw(pid.cast_signed()).expect("a pid is not 0"), signal);
 }
 

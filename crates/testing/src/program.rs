@@ -1,8 +1,8 @@
-//! Where the programs under test are, and what cannot be tested on this machine.
+//! Paths of the programs under test, and reports of skipped tests.
 
 use std::path::PathBuf;
 
-/// The built `coven`: `COVEN_BIN`, else the one beside the test executables.
+/// Returns the path of the built `coven`: `COVEN_BIN`, else the one next to the test executables.
 pub fn coven() -> PathBuf {
     match std::env::var_os("COVEN_BIN") {
         Some(path) => PathBuf::from(path),
@@ -16,16 +16,16 @@ pub fn fake_agent() -> PathBuf {
 
 fn beside(name: &str, build: &str) -> PathBuf {
     let this = std::env::current_exe().expect("own path");
-    // Test executables lie in `deps`, binaries one above.
+    // Test executables are in `deps`, binaries in its parent folder.
     let found = this.ancestors().skip(1).take(2).map(|folder| folder.join(name)).find(|file| file.is_file());
-    found.unwrap_or_else(|| panic!("there is no {name}; build it first: {build}"))
+    found.unwrap_or_else(|| panic!("{name} is missing; build it first: {build}"))
 }
 
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Says by name what was not tested here.
+/// Reports a skipped test.
 pub fn skip(test: &str, why: &str) {
     println!("SKIPPED {test}: {why}");
 }

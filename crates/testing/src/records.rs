@@ -1,4 +1,4 @@
-//! Records as a program in another language reads them: plain JSON, so that tests see the wire and not our own types.
+//! Records as plain JSON, like a client in another language reads them, so that tests do not depend on coven's types.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! Rows for a store that no daemon has open.
+//! Rows that tests write to the store while no daemon is running.
 
 use coven_domain::session::{Channel, Launch, Session, SessionState};
 use coven_domain::task::Task;
@@ -9,7 +9,7 @@ use serde_json::Map;
 use crate::TestHome;
 use crate::http::runtime;
 
-/// A session that ended long ago and left nothing but its row.
+/// Returns a session that ended long ago and has only a row.
 pub fn finished(nth: u32) -> Session {
     let at = Timestamp::from_millis(1_763_238_189_007 + i64::from(nth));
     Session {
@@ -40,17 +40,17 @@ pub fn finished(nth: u32) -> Session {
     }
 }
 
-/// Ids whose first digits differ, so that prefixes tell them apart.
+/// Returns an id whose prefix is unique.
 pub fn id(nth: u32) -> SessionId {
     format!("{nth:08x}-0000-4000-8000-{nth:012x}").parse().expect("an id")
 }
 
-/// Writes rows while no daemon runs.
+/// Writes session rows while no daemon is running.
 pub fn put(home: &TestHome, sessions: impl IntoIterator<Item = Session>) {
     write(home, sessions.into_iter().map(Change::SessionCreated));
 }
 
-/// The same with tasks.
+/// Writes task rows while no daemon is running.
 pub fn put_tasks(home: &TestHome, tasks: impl IntoIterator<Item = Task>) {
     let created = |task: Task| {
         let changes = task.first_fields();
@@ -61,10 +61,10 @@ pub fn put_tasks(home: &TestHome, tasks: impl IntoIterator<Item = Task>) {
 
 fn write(home: &TestHome, changes: impl Iterator<Item = Change>) {
     runtime().block_on(async {
-        let store = SqliteStore::open(home.path().join("coven.db"), |_| "{}".to_owned()).expect("no daemon has it");
+        let store = SqliteStore::open(home.path().join("coven.db"), |_| "{}".to_owned()).expect("no daemon is running");
         let mut tx = store.begin().await.expect("the writer's turn");
         for change in changes {
-            // Its event is new, however old what it tells of: retention has nothing to do with it.
+            // The event is new although the row is old, so that retention does not delete it.
             tx.record(change, coven_holder::clock::now()).await.expect("a new row");
         }
         tx.commit().await.expect("a commit");

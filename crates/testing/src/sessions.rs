@@ -1,4 +1,4 @@
-//! Sessions of the fake agent, and ways to look at them.
+//! Sessions of the fake agent: launching, waiting, reading.
 
 use crate::records::SessionRecord;
 use coven_api::List;
@@ -25,7 +25,7 @@ impl TestHome {
         self.launch_with(json!({ "harness": "claude", "prompt": script }))
     }
 
-    /// Launches what the request says.
+    /// Launches a session with this request.
     #[track_caller]
     pub fn launch_with(&self, request: Value) -> SessionRecord {
         let answer = self.post(CreateSession::ROUTE.path, &request);
@@ -33,7 +33,7 @@ impl TestHome {
         answer.json()
     }
 
-    /// Launches the fake agent and waits for its end.
+    /// Launches the fake agent and waits until it exits.
     #[track_caller]
     pub fn run_to_end(&self, script: &str) -> SessionRecord {
         let id = self.launch(script).id;
@@ -59,7 +59,7 @@ impl TestHome {
         }
     }
 
-    /// Waits until nothing of the session runs any more.
+    /// Waits until the session has ended.
     #[track_caller]
     pub fn wait_for_end(&self, id: &str) -> SessionRecord {
         self.read(WaitSession::of(id).target())
@@ -81,7 +81,7 @@ impl TestHome {
         assert_eq!(answer.status, 202, "{}", String::from_utf8_lossy(&answer.body));
     }
 
-    /// Kills a session and waits until it is gone.
+    /// Kills a session and waits until it has ended.
     #[track_caller]
     pub fn kill(&self, id: &str) -> SessionRecord {
         assert_eq!(self.act(id, "kill").status, 202);
@@ -93,7 +93,7 @@ impl TestHome {
         self.request(Method::DELETE, SacrificeSession::of(id).target(), None)
     }
 
-    /// The session's bytes, as the daemon serves them.
+    /// Returns the session's log from the daemon.
     #[track_caller]
     pub fn log(&self, id: &str) -> Vec<u8> {
         let answer = self.get(ReadLog::of(id).target());
@@ -106,7 +106,7 @@ impl TestHome {
         String::from_utf8_lossy(&self.log(id)).into_owned()
     }
 
-    /// Waits until the session wrote `text`; gives everything it wrote.
+    /// Waits until the log contains `text` and returns the log.
     #[track_caller]
     pub fn wait_for_output(&self, id: &str, text: &str) -> String {
         eventually(&format!("{text:?} in the log of {id}"), || Some(self.log_text(id)).filter(|log| log.contains(text)))
@@ -121,7 +121,7 @@ impl TestHome {
         });
     }
 
-    /// The whole ledger.
+    /// Returns all entries of the ledger.
     #[track_caller]
     pub fn entries(&self, id: &str) -> Vec<EntryRecord> {
         let (mut all, mut after) = (Vec::new(), 0);
@@ -136,7 +136,7 @@ impl TestHome {
         }
     }
 
-    /// The kinds of the ledger's entries, with runs of output as one.
+    /// Returns the kinds of the entries; adjacent output entries count as one.
     #[track_caller]
     pub fn entry_kinds(&self, id: &str) -> Vec<String> {
         let mut kinds: Vec<String> = self.entries(id).into_iter().map(|entry| entry.kind.to_string()).collect();
@@ -144,7 +144,7 @@ impl TestHome {
         kinds
     }
 
-    /// Events after a number, as JSON gives them.
+    /// Returns the events after a number or time.
     #[track_caller]
     pub fn events_since(&self, since: &str) -> EventsResponse {
         let query = EventsQuery { since: Some(since.to_owned()), ..EventsQuery::default() };

@@ -1,4 +1,4 @@
-//! A real terminal with a program in it: its screen is read back through the screen model.
+//! A real terminal with a program in it. Its screen is parsed by the screen model.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -19,18 +19,18 @@ use crate::{TestHome, eventually, wait_until};
 
 struct Shown {
     screen: Screen,
-    /// Everything that was written to the terminal.
+    /// All output of the program.
     bytes: Vec<u8>,
 }
 
 pub struct TestTerminal {
     child: Child,
     master: File,
-    /// Held open so that the terminal can be looked at after its program has ended.
+    /// Kept open so that the terminal can be read after the program has exited.
     slave: File,
     shown: Arc<Mutex<Shown>>,
     reader: Option<JoinHandle<()>>,
-    /// The reader ends with this, too.
+    /// Dropping it stops the reader.
     reading: Option<UnixStream>,
     before: Termios,
 }
@@ -72,12 +72,12 @@ impl TestTerminal {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What stands on the screen.
+    /// Returns the text on the screen.
     pub fn text(&self) -> String {
         self.shown().screen.text()
     }
 
-    /// Everything that was ever written to the terminal.
+    /// Returns all output of the program.
     pub fn bytes(&self) -> Vec<u8> {
         self.shown().bytes.clone()
     }
@@ -90,23 +90,23 @@ impl TestTerminal {
         self.shown().screen.cursor().visible
     }
 
-    /// Waits until the screen shows `text`; gives the screen.
+    /// Waits until the screen contains `text` and returns the screen.
     #[track_caller]
     pub fn shows(&self, text: &str) -> String {
-        self.shows_when(&format!("the screen shows {text:?}"), |screen| screen.contains(text))
+        self.wait_for_screen(&format!("the screen shows {text:?}"), |screen| screen.contains(text))
     }
 
-    /// Waits until the screen does not show `text` any more.
+    /// Waits until the screen no longer contains `text` and returns the screen.
     #[track_caller]
     pub fn hides(&self, text: &str) -> String {
-        self.shows_when(&format!("the screen hides {text:?}"), |screen| !screen.contains(text))
+        self.wait_for_screen(&format!("the screen hides {text:?}"), |screen| !screen.contains(text))
     }
 
     #[track_caller]
-    fn shows_when(&self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
+    fn wait_for_screen(&self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
         let seen = std::cell::RefCell::new(String::new());
-        // The screen itself is the best explanation of a failure.
-        let _told = Told { what, seen: &seen };
+        // Print the screen if the test fails.
+        let _report = ScreenReport { what, seen: &seen };
         eventually(what, || {
             let text = self.text();
             let found = is_so(&text).then(|| text.clone());
@@ -115,28 +115,28 @@ impl TestTerminal {
         })
     }
 
-    /// Types, as a keyboard would.
+    /// Types keys.
     pub fn types(&mut self, keys: &str) {
         self.master.write_all(keys.as_bytes()).expect("a terminal that takes keys");
     }
 
     pub fn resize(&mut self, rows: u16, cols: u16) {
         self.shown().screen.resize(rows, cols);
-        // The kernel tells the program with SIGWINCH.
+        // The kernel sends SIGWINCH to the program.
         set_size(&self.master, rows, cols);
     }
 
-    /// Waits for the program's end; gives its exit code, or 128 and the signal.
+    /// Waits until the program exits; returns its exit code, or 128 plus the signal.
     #[track_caller]
     pub fn wait(&mut self) -> i32 {
         use std::os::unix::process::ExitStatusExt;
         let child = &mut self.child;
-        let status = eventually("the program in the terminal ends", || child.try_wait().expect("our child"));
+        let status = eventually("the program in the terminal exits", || child.try_wait().expect("child process"));
         status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
     }
 
     pub fn has_ended(&mut self) -> bool {
-        self.child.try_wait().expect("our child").is_some()
+        self.child.try_wait().expect("child process").is_some()
     }
 
     pub fn pid(&self) -> u32 {
@@ -148,7 +148,7 @@ impl TestTerminal {
         !tcgetattr(&self.slave).expect("a terminal").local_modes.contains(LocalModes::ISIG)
     }
 
-    /// The terminal goes away, as when its window is closed; gives the exit code, or 128 and the signal.
+    /// Closes the terminal like a closed window; returns the exit code, or 128 plus the signal.
     #[track_caller]
     pub fn hang_up(mut self) -> i32 {
         self.reading = None;
@@ -160,15 +160,15 @@ impl TestTerminal {
         self.wait()
     }
 
-    /// The terminal's settings are those it had before the program ran.
+    /// Asserts that the program has restored the terminal's settings.
     #[track_caller]
     pub fn is_as_it_was(&self) {
         let after = tcgetattr(&self.slave).expect("a terminal");
         let modes = |it: &Termios| (it.input_modes, it.output_modes, it.control_modes, it.local_modes);
         assert_eq!(modes(&after), modes(&self.before), "the terminal was left in another mode");
-        // What it wrote last may still be on its way to whoever reads here.
-        wait_until("the terminal is back on its own screen", || !self.is_alternate());
-        wait_until("the terminal has its cursor again", || self.is_cursor_visible());
+        // The reader may not have processed the last output yet.
+        wait_until("the terminal is back on the main screen", || !self.is_alternate());
+        wait_until("the cursor is visible", || self.is_cursor_visible());
     }
 }
 
@@ -176,7 +176,7 @@ impl Drop for TestTerminal {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        // The reader ends when the last holder of the slave's side has gone: take ours away first.
+        // The reader ends when the last descriptor of the slave side is closed, so close ours first.
         self.slave = File::open("/dev/null").expect("every system has it");
         if let Some(reader) = self.reader.take() {
             let _ = reader.join();
@@ -184,15 +184,15 @@ impl Drop for TestTerminal {
     }
 }
 
-struct Told<'a> {
+struct ScreenReport<'a> {
     what: &'a str,
     seen: &'a std::cell::RefCell<String>,
 }
 
-impl Drop for Told<'_> {
+impl Drop for ScreenReport<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("waited until {}; the screen was:\n{}", self.what, self.seen.borrow());
+            eprintln!("waited until {}; the screen is:\n{}", self.what, self.seen.borrow());
         }
     }
 }
@@ -220,16 +220,16 @@ fn set_size(terminal: &impl AsFd, rows: u16, cols: u16) {
     tcsetwinsize(terminal, size).expect("a terminal has a size");
 }
 
-/// Shows what comes and answers what a terminal is asked.
-/// Waits for the terminal; false when nobody wants to read it any more.
+/// Waits for output of the terminal. Returns false if the reader must stop.
 fn has_something(master: &File, is_over: &UnixStream) -> bool {
     let mut fds = [PollFd::new(master, PollFlags::IN), PollFd::new(is_over, PollFlags::IN)];
     rustix::io::retry_on_intr(|| poll(&mut fds, None)).is_ok() && fds[1].revents().is_empty()
 }
 
+/// Feeds output to the screen and answers terminal queries.
 fn read_all(mut master: File, is_over: &UnixStream, shown: &Mutex<Shown>) {
     let mut buffer = vec![0; 64 << 10];
-    // An error is the terminal's end: nobody has its other side any more.
+    // An error means that the other side is closed.
     while has_something(&master, is_over)
         && let Ok(count) = master.read(&mut buffer)
         && count > 0

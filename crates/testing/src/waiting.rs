@@ -1,26 +1,26 @@
-//! Waiting on observed state: the one place that lets time pass.
+//! Waiting for an observed state. This is the only place where tests sleep.
 
 use std::time::{Duration, Instant};
 
-/// Far beyond what any step takes, even on a busy machine.
+/// Much longer than any step takes, even on a busy machine.
 pub const DEADLINE: Duration = Duration::from_secs(30);
-const BETWEEN_LOOKS: Duration = Duration::from_millis(4);
+const POLL_INTERVAL: Duration = Duration::from_millis(4);
 
-/// Waits until `look` finds something, and gives it.
+/// Polls `poll` until it returns a value, and returns that.
 #[track_caller]
-pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub fn eventually<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + DEADLINE;
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = poll() {
             return found;
         }
-        assert!(Instant::now() < until, "waited in vain: {what}");
-        std::thread::park_timeout(BETWEEN_LOOKS);
+        assert!(Instant::now() < until, "timed out waiting until {what}");
+        std::thread::park_timeout(POLL_INTERVAL);
     }
 }
 
-/// Waits until `is_so` says yes.
+/// Waits until `is_true` returns true.
 #[track_caller]
-pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    eventually(what, || is_so().then_some(()));
+pub fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
+    eventually(what, || is_true().then_some(()));
 }

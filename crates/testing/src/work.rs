@@ -1,4 +1,4 @@
-//! Tasks that are worked on: a project that is a Git repository, and what became of its tasks.
+//! Tasks with agents: a project that is a Git repository, and the states of its tasks.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,16 +16,16 @@ use serde_json::{Value, json};
 
 use crate::{TestHome, eventually, process, wait_until};
 
-/// A task with its siblings.
+/// A task with its readiness and newest run.
 #[derive(Debug)]
 pub struct TaskView {
     pub task: TaskRecord,
     pub readiness: TaskReadiness,
-    /// Its newest run.
+    /// The newest run.
     pub run: Option<WorkflowRecord>,
 }
 
-/// A run with its siblings.
+/// A run with its steps, agents and definition.
 #[derive(Debug)]
 pub struct RunView {
     pub workflow: WorkflowRecord,
@@ -35,18 +35,18 @@ pub struct RunView {
 }
 
 impl TestHome {
-    /// A home in a repository with one commit on `main`, without a daemon.
+    /// Creates a home without a daemon in a repository with one commit on `main`.
     pub fn in_repository(config: Value) -> Self {
         let home = Self::new();
-        // The same agent under a name that prints nothing but its words.
-        let mut whole = json!({
+        // The same agent as a harness whose print mode has plain output.
+        let mut settings = json!({
             "sessions": { "killGraceSeconds": 2.0 },
             "harnesses": { "plain": { "program": "claude", "identity": "claude", "print": { "args": ["-p"] } } },
         });
-        if let (Some(whole), Some(more)) = (whole.as_object_mut(), config.as_object()) {
-            whole.extend(more.clone());
+        if let (Some(settings), Some(more)) = (settings.as_object_mut(), config.as_object()) {
+            settings.extend(more.clone());
         }
-        home.configure(whole);
+        home.configure(settings);
         home.git("git init -q -b main; git config user.name me; git config user.email me@here");
         home.git(
             "printf '1\\n2\\n3\\n' > a.txt; echo '/.coven/' > .git/info/exclude; git add -A; git commit -qm first",
@@ -54,7 +54,7 @@ impl TestHome {
         home
     }
 
-    /// Runs a script in the project; gives what it printed.
+    /// Runs a script in the project and returns its output.
     #[track_caller]
     pub fn git(&self, script: &str) -> String {
         let output = Command::new("sh")
@@ -67,24 +67,24 @@ impl TestHome {
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 
-    /// A workflow's file.
+    /// Writes a workflow file.
     pub fn write_workflow(&self, name: &str, text: &str) {
         let folder = self.path().join("grimoires");
-        fs::create_dir_all(&folder).expect("room on disk");
-        fs::write(folder.join(format!("{name}.yaml")), text).expect("room on disk");
+        fs::create_dir_all(&folder).expect("disk has space");
+        fs::write(folder.join(format!("{name}.yaml")), text).expect("disk has space");
     }
 
-    /// Adds a task for the scripted agent; gives its id.
+    /// Adds a task for the scripted agent and returns its id.
     #[track_caller]
     pub fn add_task(&self, title: &str, script: &str, more: &[&str]) -> String {
-        // The title stands before it in the prompt.
+        // In the prompt, the title precedes the script.
         let script = format!(";; {script}");
         let harness: &[&str] = if more.contains(&"--harness") { &[] } else { &["--harness", "claude"] };
         let args = [&["task", "add", title, "--body", &script, "--json"], harness, more].concat();
         self.json::<TaskRecord>(&args).id.to_string()
     }
 
-    /// Adds a task that goes through a workflow of this text; gives its id.
+    /// Adds a task with a workflow of this text and returns its id.
     #[track_caller]
     pub fn add_task_for(&self, workflow: &str, text: &str) -> String {
         self.write_workflow(workflow, text);
@@ -106,21 +106,20 @@ impl TestHome {
         }
     }
 
-    /// Waits until a task is what it is to become.
+    /// Waits until a task has this status. Panics if it stops at another status.
     #[track_caller]
     pub fn wait_for_task(&self, id: &str, status: TaskState) -> TaskView {
         eventually(&format!("task {id} is {status}"), || {
             let task = self.task(id);
-            let is_at_rest =
-                matches!(task.task.status, TaskState::Blocked | TaskState::Closed | TaskState::PendingMerge);
-            // What rests elsewhere will not get there any more, except over its review.
-            let may_go_on = task.task.status == TaskState::PendingMerge && status == TaskState::Closed;
-            assert!(!is_at_rest || may_go_on || task.task.status == status, "waits for {status}: {task:?}");
+            let is_final = matches!(task.task.status, TaskState::Blocked | TaskState::Closed | TaskState::PendingMerge);
+            // Only a task in review can still change.
+            let may_change = task.task.status == TaskState::PendingMerge && status == TaskState::Closed;
+            assert!(!is_final || may_change || task.task.status == status, "expected {status}: {task:?}");
             Some(task).filter(|task| task.task.status == status)
         })
     }
 
-    /// A task's newest run.
+    /// Returns the newest run of a task.
     #[track_caller]
     pub fn run_of(&self, task: &str) -> RunView {
         let agents = ListAgentsQuery { workflow: Some(task.to_owned()), ..Default::default() };
@@ -132,17 +131,17 @@ impl TestHome {
         }
     }
 
-    /// Everyone who worked on a task, oldest first.
+    /// Returns all agents of a task, oldest first.
     #[track_caller]
     pub fn agents_of(&self, task: &str) -> Vec<AgentRecord> {
         self.call(ListAgents::request().query(&ListAgentsQuery { task: Some(task.to_owned()), ..Default::default() }))
             .items
     }
 
-    /// Waits until the task's newest agent runs; gives it.
+    /// Waits until the newest agent of the task is running, and returns it.
     #[track_caller]
     pub fn wait_for_agent(&self, task: &str) -> AgentRecord {
-        eventually(&format!("an agent of {task} runs"), || {
+        eventually(&format!("an agent of {task} is running"), || {
             self.agents_of(task).pop().filter(|agent| agent.status == AgentState::Running)
         })
     }
@@ -151,13 +150,13 @@ impl TestHome {
         self.path().join("worktrees").join(task)
     }
 
-    /// `kill -9` of the daemon, then of a session's holder and everything it held.
+    /// Kills the daemon with SIGKILL, then the holder and the harness of a session.
     #[track_caller]
     pub fn kill_daemon_and(&self, session: &str) {
         let (holder, harness) = (self.holder_of(session), self.harness_processes(session));
         self.kill_daemon();
         holder.iter().chain(&harness).for_each(|pid| process::kill_hard(*pid));
-        wait_until("all of the session is gone", || {
+        wait_until("the session's processes have exited", || {
             self.holder_of(session).is_none() && self.harness_processes(session).is_empty()
         });
     }

@@ -1,4 +1,4 @@
-//! ARCHITECTURE.md is true: the table of crates is what cargo sees, and every file that is named exists.
+//! ARCHITECTURE.md matches the code: its table of crates matches cargo, and every named file exists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Crates that are not shipped; what they use is not restricted.
+/// Crates that are not shipped. Their dependencies are not restricted.
 const NOT_SHIPPED: [&str; 4] = ["testing", "trials", "fuzz", "xtask"];
 
 fn root() -> PathBuf {
@@ -18,7 +18,7 @@ fn text() -> String {
     fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the page is there")
 }
 
-/// What cargo prints.
+/// Runs cargo and returns its output.
 fn cargo(args: &[&str]) -> Vec<u8> {
     let output = Command::new(env!("CARGO")).args(args).current_dir(root()).output().expect("cargo is there");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -28,12 +28,12 @@ fn cargo(args: &[&str]) -> Vec<u8> {
 fn metadata() -> Value {
     let version = String::from_utf8(cargo(&["-vV"])).expect("text");
     let host = version.lines().find_map(|line| line.strip_prefix("host: ")).expect("cargo names its host");
-    // A fresh machine has downloaded only what this platform needs.
+    // A fresh machine has only the packages for its platform.
     let output = cargo(&["metadata", "--format-version", "1", "--locked", "--offline", "--filter-platform", host]);
     serde_json::from_slice(&output).expect("JSON")
 }
 
-/// The package of the binary is called coven; its folder is cli.
+/// Returns the folder of a package. The package of the binary is called coven; its folder is cli.
 fn short(package: &str) -> String {
     match package {
         "coven" => "cli".to_owned(),
@@ -48,14 +48,14 @@ fn members(metadata: &Value) -> Vec<&Value> {
     packages.filter(|it| it["id"].as_str().is_some_and(|id| members.contains(&id))).collect()
 }
 
-/// The names of what a package needs to be built and run.
+/// Returns the names of the normal dependencies of a package.
 fn normal_dependencies(package: &Value) -> impl Iterator<Item = &str> {
     let all = package["dependencies"].as_array().expect("a list").iter();
     all.filter(|it| it["kind"].is_null()).filter_map(|it| it["name"].as_str())
 }
 
 #[test]
-fn the_table_of_crates_is_what_cargo_sees() {
+fn the_table_of_crates_matches_the_dependencies_of_cargo() {
     let metadata = metadata();
     let is_ours = |name: &&str| *name == "coven" || name.starts_with("coven-");
     let seen: BTreeMap<String, BTreeSet<String>> = members(&metadata)
@@ -79,7 +79,7 @@ fn the_table_of_crates_is_what_cargo_sees() {
     assert_eq!(table, seen, "left: ARCHITECTURE.md, right: cargo");
 }
 
-/// Everything that a package needs, directly or not.
+/// Returns all direct and indirect dependencies of a package.
 fn closure(metadata: &Value, package: &str) -> BTreeSet<String> {
     let nodes = metadata["resolve"]["nodes"].as_array().expect("a list");
     let names: BTreeMap<&str, &str> = metadata["packages"]
@@ -104,7 +104,7 @@ fn closure(metadata: &Value, package: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn what_must_stay_apart_stays_apart() {
+fn crates_do_not_have_forbidden_dependencies() {
     let metadata = metadata();
     for (package, forbidden) in [
         ("coven-holder", &["minijinja", "schemars", "serde-saphyr", "tokio", "hyper"][..]),
@@ -116,7 +116,7 @@ fn what_must_stay_apart_stays_apart() {
     ] {
         let needs = closure(&metadata, package);
         let found: Vec<&&str> = forbidden.iter().filter(|name| needs.contains(**name)).collect();
-        assert!(found.is_empty(), "{package} needs {found:?}");
+        assert!(found.is_empty(), "{package} depends on {found:?}");
     }
     let server = members(&metadata).into_iter().find(|it| it["name"] == "coven-server").expect("there is a server");
     let direct: BTreeSet<&str> = normal_dependencies(server).collect();
@@ -125,7 +125,7 @@ fn what_must_stay_apart_stays_apart() {
     }
 }
 
-/// Rust files below a folder of the workspace.
+/// Finds the Rust files in a folder.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a folder").flatten() {
         let path = entry.path();
@@ -137,7 +137,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns whether only tests use the file: they spell paths out because they pin the interface.
+/// Returns whether only tests use the file. Tests contain literal paths because they check the interface.
 fn is_test(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name.ends_with("tests.rs") || name == "scripted_daemon.rs" || path.components().any(|it| it.as_os_str() == "tests")
@@ -177,7 +177,7 @@ fn every_crate_warns_about_dependencies_that_it_does_not_use() {
 }
 
 #[test]
-fn every_file_that_is_named_exists() {
+fn every_named_file_exists() {
     let text = text();
     let named: Vec<&str> =
         text.split('`').skip(1).step_by(2).filter(|it| it.starts_with("crates/") || it.starts_with("docs/")).collect();

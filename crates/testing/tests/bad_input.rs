@@ -1,4 +1,4 @@
-//! Bad input: each gets one clear sentence with what to do, the exit code of its class, and changes nothing.
+//! Bad input: one clear sentence with advice, the exit code of its class, and no changes.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,7 +11,7 @@ const USAGE: i32 = 2;
 const NOT_FOUND: i32 = 3;
 const REFUSED: i32 = 4;
 
-/// Runs a command that must be refused; the home is afterwards as it was before. Gives the message.
+/// Asserts that a command is refused and changes nothing, and returns the message.
 #[track_caller]
 fn refused(home: &TestHome, args: &[&str], code: i32) -> String {
     refused_as(home, code, || home.coven(args))
@@ -22,7 +22,7 @@ fn refused_as(home: &TestHome, code: i32, run: impl FnOnce() -> Ran) -> String {
     let before = (home.sessions(), home.health().last_event, folders(home));
     let message = run().refused(code);
     let after = (home.sessions(), home.health().last_event, folders(home));
-    assert_eq!(after, before, "something changed: {message}");
+    assert_eq!(after, before, "the home changed: {message}");
     assert!(message.trim_end().ends_with('.'), "not a sentence: {message}");
     message
 }
@@ -35,7 +35,7 @@ fn folders(home: &TestHome) -> Vec<String> {
 }
 
 #[test]
-fn an_unknown_harness_is_named_with_those_there_are() {
+fn an_unknown_harness_is_refused_with_a_list_of_known_ones() {
     let home = TestHome::started();
 
     let message = refused(&home, &["run", "cluade", "hello", "--background"], USAGE);
@@ -44,7 +44,7 @@ fn an_unknown_harness_is_named_with_those_there_are() {
 }
 
 #[test]
-fn a_harness_that_is_not_installed_is_told_with_how_to_install_it() {
+fn a_harness_that_is_not_installed_is_refused_with_the_install_command() {
     let home = TestHome::started();
 
     let message = refused(&home, &["run", "codex", "hello", "--background"], USAGE);
@@ -71,7 +71,7 @@ fn a_working_folder_that_is_missing_or_outside_is_refused() {
 }
 
 #[test]
-fn a_root_that_is_no_folder_is_refused() {
+fn a_root_that_is_not_a_folder_is_refused() {
     let home = TestHome::started();
     fs::write(home.project().join("file"), "").expect("room on disk");
 
@@ -108,7 +108,7 @@ fn a_prompt_of_a_mebibyte_or_with_a_nul_is_refused() {
 }
 
 #[test]
-fn an_argument_that_no_program_can_take_is_refused() {
+fn an_argument_that_is_too_long_or_has_a_nul_is_refused() {
     let home = TestHome::started();
     let before = home.health().last_event;
 
@@ -167,7 +167,7 @@ fn a_title_with_control_characters_is_refused() {
 }
 
 #[test]
-fn an_id_that_is_ambiguous_or_unknown_is_told() {
+fn an_ambiguous_or_unknown_id_is_refused_with_the_reason() {
     let home = TestHome::new();
     samples::put(&home, [samples::finished(0x00aa_0001), samples::finished(0x00aa_0002)]);
     home.start();
@@ -216,7 +216,7 @@ fn a_running_session_is_neither_archived_nor_sacrificed() {
 }
 
 #[test]
-fn a_config_with_a_mistake_is_told_with_its_place_and_the_daemon_does_not_start() {
+fn a_config_mistake_is_reported_with_its_location_and_the_daemon_does_not_start() {
     for (text, wanted) in [
         ("{\n  \"store\": {\"eventRetentionHour\": 1}\n}", &["line 2", "eventRetentionHour"][..]),
         (r#"{"sesions": {}}"#, &["sesions", "line 1"]),
@@ -277,7 +277,7 @@ fn restart_keeps_the_daemon_if_a_new_one_could_not_start() {
 }
 
 #[test]
-fn a_home_whose_socket_path_is_too_long_is_refused_and_not_made() {
+fn a_home_whose_socket_path_is_too_long_is_refused_and_not_created() {
     let home = TestHome::new();
     let long = home.folder().join("x".repeat(110));
 
@@ -302,9 +302,9 @@ fn a_home_that_is_a_file_is_refused() {
 }
 
 #[test]
-fn a_clock_that_went_back_makes_nothing_younger_and_breaks_nothing() {
+fn a_clock_that_was_set_back_does_not_change_times_or_break_anything() {
     let home = TestHome::new();
-    // Written when the clock stood in another century.
+    // Written when the clock was in another century.
     let then = Timestamp::from_millis(4_102_444_800_000);
     let mut session = samples::finished(1);
     (session.created_at, session.updated_at) = (then, then);
@@ -326,7 +326,7 @@ fn a_clock_that_went_back_makes_nothing_younger_and_breaks_nothing() {
 }
 
 #[test]
-fn wrong_usage_of_the_command_line_is_exit_code_two() {
+fn wrong_usage_of_the_command_line_has_exit_code_two() {
     let home = TestHome::started();
 
     for args in [
@@ -345,7 +345,7 @@ fn wrong_usage_of_the_command_line_is_exit_code_two() {
     ] {
         let before = (home.sessions(), home.health().last_event);
         let ran = home.coven(args);
-        // With a daemon that runs already its addresses are refused by its state.
+        // A running daemon keeps its addresses.
         let expected = if args.contains(&"--listen") { REFUSED } else { USAGE };
         assert_eq!(ran.code, expected, "{args:?}: {}", ran.stderr);
         assert!(!ran.stderr.is_empty() && ran.stdout.is_empty(), "{args:?}: {ran:?}");
@@ -354,7 +354,7 @@ fn wrong_usage_of_the_command_line_is_exit_code_two() {
 }
 
 #[test]
-fn the_newest_session_of_none_is_exit_code_three() {
+fn a_command_for_the_newest_session_has_exit_code_three_if_there_is_none() {
     let home = TestHome::started();
     for verb in ["attach", "replay", "chat"] {
         let message = home.coven(&[verb]).refused(3);
@@ -363,14 +363,14 @@ fn the_newest_session_of_none_is_exit_code_three() {
 }
 
 #[test]
-fn a_daemon_that_does_not_run_is_exit_code_five_where_none_is_started() {
+fn commands_that_do_not_start_a_daemon_have_exit_code_five_without_one() {
     let home = TestHome::new();
 
     let message = home.coven(&["daemon", "status"]).refused(5);
     assert!(message.contains("coven daemon start"), "{message}");
     assert_eq!(home.coven(&["daemon", "status", "--json"]).code, 5);
     assert!(home.daemons().is_empty());
-    // Stopping what does not run is done already.
+    // Stopping a daemon that is not running succeeds.
     home.coven(&["daemon", "stop"]).done();
     home.configure(json!({}));
 }

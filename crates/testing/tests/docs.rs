@@ -1,4 +1,4 @@
-//! Generated documents are up to date, and every scenario has its test.
+//! Generated documents are up to date, and every scenario has a test.
 //!
 //! With `COVEN_WRITE_DOCS=1` (`cargo xtask docs`) the documents are written instead of compared.
 
@@ -27,9 +27,9 @@ fn generated() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/generated")
 }
 
-/// Compares a document with what the code says now; writes it if asked to.
+/// Compares a document with the generated text, or writes it.
 #[track_caller]
-fn is_up_to_date(name: &str, text: &str) {
+fn assert_up_to_date(name: &str, text: &str) {
     let path = generated().join(name);
     if std::env::var_os("COVEN_WRITE_DOCS").is_some() {
         fs::create_dir_all(generated()).expect("room on disk");
@@ -53,7 +53,7 @@ fn lifecycles() {
         markdown::<WorkflowState>(),
         markdown::<OperationState>(),
     ];
-    is_up_to_date(
+    assert_up_to_date(
         "lifecycles.md",
         &format!("# Lifecycles\n\nA move that is not listed is refused.\n\n{}", tables.join("\n")),
     );
@@ -67,17 +67,17 @@ fn events() {
     for (kind, meaning) in KINDS {
         text.push_str(&format!("| `{kind}` | {meaning} |\n"));
     }
-    is_up_to_date("events.md", &text);
+    assert_up_to_date("events.md", &text);
 }
 
 #[test]
 fn openapi() {
-    is_up_to_date("openapi.json", &coven_api::openapi::document());
+    assert_up_to_date("openapi.json", &coven_api::openapi::document());
 }
 
 #[test]
 fn config_schema() {
-    is_up_to_date("config.schema.json", &coven_host::config::schema());
+    assert_up_to_date("config.schema.json", &coven_host::config::schema());
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn agents() {
     for (agent, (capability, reason)) in ALL.iter().flat_map(|agent| agent.missing().map(move |it| (agent, it))) {
         text.push_str(&format!("- `{}`, {capability}: {reason}.\n", agent.id));
     }
-    is_up_to_date("agents.md", &text);
+    assert_up_to_date("agents.md", &text);
 }
 
 fn cell(shown: Result<String, &Missing>) -> String {
@@ -160,10 +160,10 @@ fn over_acp(agent: &Agent, acp: &Acp) -> String {
 fn command_line() {
     let mut text = "# Command line\n".to_owned();
     describe(&mut text, &[]);
-    is_up_to_date("cli.md", &text);
+    assert_up_to_date("cli.md", &text);
 }
 
-/// The help of a verb, then that of the verbs below it.
+/// Appends the help of a verb and of its subcommands.
 fn describe(out: &mut String, verbs: &[&str]) {
     let output = Command::new(program::coven()).args(verbs).arg("--help").env_clear().output().expect("coven runs");
     let help = String::from_utf8(output.stdout).expect("text");
@@ -176,7 +176,7 @@ fn describe(out: &mut String, verbs: &[&str]) {
     }
 }
 
-/// The names in the list of commands; `help` is about all of them.
+/// Returns the names in the list of commands, without `help`.
 fn verbs_of(help: &str) -> Vec<&str> {
     let behind = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let names =
@@ -206,7 +206,7 @@ fn the_config_page_lists_every_limit_with_its_size() {
     assert_eq!(listed, expected, "left: docs/config.md; right: the constants");
 }
 
-/// The value of `a << b` or of a plain number.
+/// Parses `a << b` or a plain number.
 fn number(text: &str) -> u64 {
     let part = |text: &str| text.trim().replace('_', "").parse::<u64>().expect("a number");
     text.split_once("<<").map_or_else(|| part(text), |(value, shift)| part(value) << part(shift))

@@ -1,4 +1,4 @@
-//! The scripted agent itself, on its wire: a real process and real pipes, with a client of a few lines.
+//! The scripted agent itself: a real process and real pipes, with a minimal client.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use coven_testing::{eventually, program};
 use serde_json::{Value, json};
 
-/// A client that speaks line by line.
+/// A client that sends and receives lines.
 struct Wire {
     child: Child,
     input: Option<ChildStdin>,
@@ -25,13 +25,13 @@ impl Wire {
         let mut command = Command::new(program::fake_agent());
         command.arg("--acp").env_clear().env("FAKE_AGENT_HOME", home.path()).envs(env.iter().copied());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().expect("it runs");
+        let mut child = command.spawn().expect("agent starts");
         let (input, output) = (child.stdin.take(), child.stdout.take().expect("piped"));
         Self { child, input, output: BufReader::new(output), asked: 0, home }
     }
 
     fn send(&mut self, message: &Value) {
-        writeln!(self.input.as_mut().expect("open"), "{message}").expect("it reads");
+        writeln!(self.input.as_mut().expect("open"), "{message}").expect("agent reads");
     }
 
     fn line(&mut self) -> String {
@@ -40,7 +40,7 @@ impl Wire {
         line
     }
 
-    /// The next message.
+    /// Returns the next message.
     #[track_caller]
     fn next(&mut self) -> Value {
         let line = self.line();
@@ -53,7 +53,7 @@ impl Wire {
         self.asked
     }
 
-    /// Asks; gives what came before the answer, and the answer.
+    /// Sends a request; returns the messages before the response, and the response.
     #[track_caller]
     fn call(&mut self, method: &str, params: Value) -> (Vec<Value>, Value) {
         let id = self.ask(method, params);
@@ -80,21 +80,21 @@ impl Wire {
         answer["result"]["sessionId"].as_str().expect("an id").to_owned()
     }
 
-    fn begin(&mut self, session: &str, text: &str) -> u64 {
+    fn start_turn(&mut self, session: &str, text: &str) -> u64 {
         self.ask("session/prompt", json!({ "sessionId": session, "prompt": [{ "type": "text", "text": text }] }))
     }
 
-    /// A whole turn: its updates and how it ended.
+    /// Runs a turn; returns its updates and the response.
     #[track_caller]
     fn turn(&mut self, session: &str, text: &str) -> (Vec<Value>, Value) {
-        let id = self.begin(session, text);
+        let id = self.start_turn(session, text);
         let (before, answer) = self.until_answer(id);
         (before.into_iter().map(|it| it["params"]["update"].clone()).collect(), answer)
     }
 
     fn end(mut self) -> (Option<i32>, tempfile::TempDir) {
         self.input = None;
-        let code = eventually("it ends", || self.child.try_wait().expect("our child")).code();
+        let code = eventually("the agent exits", || self.child.try_wait().expect("child process")).code();
         (code, std::mem::replace(&mut self.home, tempfile::tempdir().expect("a folder")))
     }
 }
@@ -110,12 +110,12 @@ fn texts(updates: &[Value]) -> String {
     updates.iter().filter_map(|it| it["content"]["text"].as_str()).collect()
 }
 
-fn said(text: &str) -> Value {
+fn text_chunk(text: &str) -> Value {
     json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } })
 }
 
 #[test]
-fn it_introduces_itself_and_says_what_it_is_told_to() {
+fn the_agent_introduces_itself_and_runs_the_commands_of_a_prompt() {
     let mut wire = Wire::new(&[]);
     let (_, hello) = wire.call("initialize", json!({ "protocolVersion": 1 }));
     assert_eq!(hello["result"]["agentCapabilities"]["loadSession"], true);
@@ -125,7 +125,7 @@ fn it_introduces_itself_and_says_what_it_is_told_to() {
     let (updates, answer) = wire.turn(&session, "say one;; chunks 3 ;; think hm ;; stop refusal");
 
     let thought = json!({ "sessionUpdate": "agent_thought_chunk", "content": { "type": "text", "text": "hm" } });
-    assert_eq!(updates, [said("one"), said("0 "), said("1 "), said("2 "), thought]);
+    assert_eq!(updates, [text_chunk("one"), text_chunk("0 "), text_chunk("1 "), text_chunk("2 "), thought]);
     assert_eq!(answer["result"], json!({ "stopReason": "refusal" }));
     let (updates, answer) = wire.turn(&session, "what now?");
     assert_eq!((texts(&updates).as_str(), &answer["result"]["stopReason"]), ("prompt:what now?", &json!("end_turn")));
@@ -141,16 +141,16 @@ fn a_turn_that_hangs_ends_when_it_is_cancelled() {
     for (behaviour, reason) in [("", "cancelled"), ("end_turn_after_cancel", "end_turn")] {
         let mut wire = Wire::new(&[("FAKE_ACP", behaviour)]);
         let session = wire.open();
-        let turn = wire.begin(&session, "say here ;; hang ;; say never");
-        assert_eq!(wire.next()["params"]["update"], said("here"));
+        let turn = wire.start_turn(&session, "say here ;; hang ;; say never");
+        assert_eq!(wire.next()["params"]["update"], text_chunk("here"));
         let (_, second) = wire.call("session/prompt", json!({ "sessionId": session, "prompt": [] }));
         assert_eq!(second["error"]["code"], -32600, "one turn at a time");
 
         wire.send(&json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": session } }));
 
         assert_eq!(wire.until_answer(turn).1["result"]["stopReason"], reason);
-        // Ignored to the end: even the prompt is never answered.
-        wire.begin(&session, "hang_forever");
+        // The cancellation is ignored, and the prompt is never answered.
+        wire.start_turn(&session, "hang_forever");
         wire.send(&json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": session } }));
         let (_, second) = wire.call("session/prompt", json!({ "sessionId": session, "prompt": [] }));
         assert_eq!(second["error"]["code"], -32600);
@@ -158,13 +158,13 @@ fn a_turn_that_hangs_ends_when_it_is_cancelled() {
 }
 
 #[test]
-fn it_asks_for_leave_and_says_what_was_chosen() {
+fn the_agent_requests_permission_and_reports_the_choice() {
     for (behaviour, has_call, has_title) in
         [("", true, true), ("permit_without_tool_call", false, true), ("permit_bare,string_ids", true, false)]
     {
         let mut wire = Wire::new(&[("FAKE_ACP", behaviour)]);
         let session = wire.open();
-        let turn = wire.begin(&session, "permit touch x");
+        let turn = wire.start_turn(&session, "permit touch x");
 
         let mut request = wire.next();
         if has_call {
@@ -185,15 +185,15 @@ fn it_asks_for_leave_and_says_what_was_chosen() {
         wire.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": { "outcome": outcome } }));
 
         let (updates, _) = wire.until_answer(turn);
-        assert_eq!(updates.last().expect("words")["params"]["update"], said("chose:o1-allow_once"));
+        assert_eq!(updates.last().expect("update")["params"]["update"], text_chunk("chose:o1-allow_once"));
     }
 }
 
 #[test]
-fn it_uses_the_clients_files_and_terminals() {
+fn the_agent_uses_files_and_terminals_of_the_client() {
     let mut wire = Wire::new(&[]);
     let session = wire.open();
-    let turn = wire.begin(&session, "read /a ;; terminal ls -l ;; unknown_request");
+    let turn = wire.start_turn(&session, "read /a ;; terminal ls -l ;; unknown_request");
 
     let mut answered = Vec::new();
     let (_, end) = loop {
@@ -232,14 +232,14 @@ fn it_uses_the_clients_files_and_terminals() {
         ]
     );
     let loaded = wire.call("session/load", json!({ "sessionId": session, "cwd": "/", "mcpServers": [] })).0;
-    let told: Vec<Value> = loaded.into_iter().map(|it| it["params"]["update"].clone()).collect();
-    assert!(told.contains(&said("read:text")), "{told:?}");
-    assert!(told.contains(&said("terminal:exit=0 signal=null output=\"a\\n\"")), "{told:?}");
-    assert!(told.contains(&said("code=-32601")), "{told:?}");
+    let replayed: Vec<Value> = loaded.into_iter().map(|it| it["params"]["update"].clone()).collect();
+    assert!(replayed.contains(&text_chunk("read:text")), "{replayed:?}");
+    assert!(replayed.contains(&text_chunk("terminal:exit=0 signal=null output=\"a\\n\"")), "{replayed:?}");
+    assert!(replayed.contains(&text_chunk("code=-32601")), "{replayed:?}");
 }
 
 #[test]
-fn another_process_loads_what_was_said() {
+fn another_process_loads_the_messages_of_a_session() {
     for (behaviour, answers_first) in [("", false), ("load_updates_late", true)] {
         let mut first = Wire::new(&[]);
         let session = first.open();
@@ -248,15 +248,15 @@ fn another_process_loads_what_was_said() {
 
         let mut second = Wire::in_home(home, &[("FAKE_ACP", behaviour)]);
         let load = second.ask("session/load", json!({ "sessionId": session, "cwd": "/", "mcpServers": [] }));
-        let mut told = Vec::new();
+        let mut texts_seen = Vec::new();
         let mut order = Vec::new();
-        while told.len() < 3 || order.len() < 4 {
+        while texts_seen.len() < 3 || order.len() < 4 {
             let message = second.next();
             order.push(message["id"] == load);
-            told.extend(message["params"]["update"]["content"]["text"].as_str().map(str::to_owned));
+            texts_seen.extend(message["params"]["update"]["content"]["text"].as_str().map(str::to_owned));
         }
 
-        assert_eq!(told, ["say hello ;; chunks 2 x", "hello", "xx"]);
+        assert_eq!(texts_seen, ["say hello ;; chunks 2 x", "hello", "xx"]);
         assert_eq!(order.first() == Some(&true), answers_first);
         let (updates, _) = second.turn(&session, "say again");
         assert_eq!(texts(&updates), "again");
@@ -264,7 +264,7 @@ fn another_process_loads_what_was_said() {
 }
 
 #[test]
-fn what_it_cannot_do_is_refused() {
+fn unsupported_requests_are_refused() {
     let mut wire = Wire::new(&[("FAKE_ACP", "no_load")]);
     let session = wire.open();
     for method in ["session/load", "session/resume"] {
@@ -283,7 +283,7 @@ fn what_it_cannot_do_is_refused() {
 }
 
 #[test]
-fn it_opens_no_session_without_the_key() {
+fn the_agent_opens_no_session_without_authentication() {
     for (behaviour, opens) in [("auth", true), ("auth_never", false)] {
         let mut wire = Wire::new(&[("FAKE_ACP", behaviour)]);
         let (_, hello) = wire.call("initialize", json!({ "protocolVersion": 1 }));
@@ -299,22 +299,22 @@ fn it_opens_no_session_without_the_key() {
 }
 
 #[test]
-fn it_misbehaves_as_told() {
+fn the_agent_misbehaves_on_command() {
     let mut wire = Wire::new(&[]);
     let session = wire.open();
-    wire.begin(&session, "invalid_json ;; wrong_id ;; late_update");
+    wire.start_turn(&session, "invalid_json ;; wrong_id ;; late_update");
     assert!(serde_json::from_str::<Value>(&wire.line()).is_err());
     assert_eq!(wire.next()["id"], 987_654);
     assert_eq!(wire.next()["result"]["stopReason"], "end_turn");
-    assert_eq!(wire.next()["params"]["update"], said("late"));
+    assert_eq!(wire.next()["params"]["update"], text_chunk("late"));
     let (updates, _) = wire.turn(&session, "big 3000000");
     assert_eq!(texts(&updates).len(), 3_000_000);
-    wire.begin(&session, "say bye ;; crash 7");
-    assert_eq!(wire.next()["params"]["update"], said("bye"));
+    wire.start_turn(&session, "say bye ;; crash 7");
+    assert_eq!(wire.next()["params"]["update"], text_chunk("bye"));
     assert_eq!(wire.line(), "");
     let (code, home) = wire.end();
     assert_eq!(code, Some(7));
-    assert!(received(home.path()).contains("crash 7"), "it writes down what it gets");
+    assert!(received(home.path()).contains("crash 7"), "the agent records its input");
 
     let mut wire = Wire::new(&[("FAKE_ACP", "garbage_first,wrong_version")]);
     wire.ask("initialize", json!({ "protocolVersion": 1 }));
@@ -326,27 +326,27 @@ fn it_misbehaves_as_told() {
 }
 
 #[test]
-fn it_outlives_the_end_of_its_input_if_told_to() {
+fn the_agent_outlives_the_end_of_its_input_with_ignore_eof() {
     let mut wire = Wire::new(&[("FAKE_ACP", "ignore_eof")]);
     let session = wire.open();
     let gate = wire.home.path().join("gate");
-    wire.begin(&session, &format!("until {} ;; say still here", gate.display()));
+    wire.start_turn(&session, &format!("until {} ;; say still here", gate.display()));
     wire.input = None;
 
-    // What the turn waits for comes only behind the end of the input.
-    std::fs::write(&gate, "").expect("room on disk");
+    // The turn waits for a file that appears after the end of the input.
+    std::fs::write(&gate, "").expect("disk has space");
 
-    assert_eq!(wire.next()["params"]["update"], said("still here"));
+    assert_eq!(wire.next()["params"]["update"], text_chunk("still here"));
     assert_eq!(wire.next()["result"]["stopReason"], "end_turn");
-    assert!(wire.child.try_wait().expect("our child").is_none());
+    assert!(wire.child.try_wait().expect("child process").is_none());
 }
 
 #[test]
-fn its_help_lists_the_workspace_only_where_it_takes_one() {
+fn the_help_lists_the_workspace_flag_only_if_it_is_supported() {
     let run = |args: &[&str], value: &str| {
         let mut command = Command::new(program::fake_agent());
         command.args(args).env_clear().env("FAKE_HELP_WORKSPACE", value).stdin(Stdio::null());
-        command.output().expect("it runs")
+        command.output().expect("agent starts")
     };
     let help = |value: &str| String::from_utf8(run(&["--help"], value).stdout).expect("text");
 
@@ -356,7 +356,7 @@ fn its_help_lists_the_workspace_only_where_it_takes_one() {
     assert_eq!(run(&["--acp", "--workspace", "/"], "1").status.code(), Some(0));
 }
 
-/// Everything that agents of this home received.
+/// Returns the recorded input of the agents of this home.
 fn received(home: &Path) -> String {
     let files = std::fs::read_dir(home.join("received")).expect("a folder");
     files.flatten().map(|file| std::fs::read_to_string(file.path()).expect("text")).collect()

@@ -11,8 +11,8 @@ use coven_testing::program::{coven, is_root, skip};
 use coven_testing::{Ran, TestHome, check_invariants, journal, wait_until};
 use serde_json::json;
 
-/// The uid of `nobody`. Root can write everywhere, so a test that runs as root switches to it.
-const NOBODY: u32 = 65534;
+/// The uid of an unprivileged user. Root can write everywhere, so a test that runs as root switches to it.
+const OTHER_UID: u32 = 65534;
 
 /// A small file system that is unmounted on drop.
 struct SmallDisk {
@@ -120,10 +120,10 @@ fn a_home_that_is_not_writable_is_reported_with_advice() {
         if !is_open {
             return skip("a_home_that_is_not_writable_is_reported_with_advice", "other users cannot run the binary");
         }
-        chown(&folder, Some(NOBODY), Some(NOBODY)).expect("permitted for root");
-        chown(home.user(), Some(NOBODY), Some(NOBODY)).expect("permitted for root");
+        chown(&folder, Some(OTHER_UID), Some(OTHER_UID)).expect("permitted for root");
+        chown(home.user(), Some(OTHER_UID), Some(OTHER_UID)).expect("permitted for root");
         fs::set_permissions(home.folder(), fs::Permissions::from_mode(0o755)).expect("writable");
-        command.uid(NOBODY).gid(NOBODY);
+        command.uid(OTHER_UID).gid(OTHER_UID);
     }
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o500)).expect("writable");
 

@@ -52,7 +52,7 @@ fn stalled(home: &TestHome, path: &str) -> UnixStream {
 }
 
 #[test]
-fn stalled_readers_delay_no_one_and_a_follower_gets_everything() {
+fn stalled_readers_delay_no_other_reader_and_a_follower_gets_everything() {
     let home = TestHome::started();
     let go = home.project().join("go");
     let id = home.launch(&format!("until {} ;; flood 12000000", go.display())).id;

@@ -1,4 +1,4 @@
-//! Messages say what is the matter, and their advice can be followed.
+//! Messages name the problem, and their advice can be followed.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use coven_testing::{TestHome, TestTerminal};
 use serde_json::{Value, json};
 
 #[test]
-fn export_refuses_a_file_name_that_promises_another_format() {
+fn export_refuses_a_file_name_with_the_extension_of_another_format() {
     let home = TestHome::started();
     let id = home.run_to_end("say hello").id;
     let message = home.coven(&["export", &id, "--output", "x.gif"]).refused(2);
@@ -35,7 +35,7 @@ fn a_program_that_does_not_exist_is_not_called_a_harness() {
 fn an_ambiguous_prefix_is_explained_once() {
     let home = TestHome::started();
     let mut first = String::new();
-    // Of seventeen ids two begin alike.
+    // Two of seventeen ids have the same first digit.
     for _ in 0..17 {
         let made: Value = home.json(&["run", "claude", "--detach", "--json"]);
         let letter = made["id"].as_str().expect("an id")[..1].to_owned();
@@ -46,7 +46,7 @@ fn an_ambiguous_prefix_is_explained_once() {
         }
         first.push_str(&letter);
     }
-    panic!("two of seventeen ids begin alike");
+    panic!("two of seventeen ids have the same first digit");
 }
 
 #[test]
@@ -59,9 +59,9 @@ fn events_after_a_future_number_are_not_called_expired() {
 }
 
 #[test]
-fn doctor_says_that_there_is_no_config_and_counts_in_the_singular() {
+fn doctor_reports_a_missing_config_and_uses_the_singular_for_one_session() {
     let home = TestHome::new();
-    fs::remove_file(home.path().join("config.json")).expect("it was made");
+    fs::remove_file(home.path().join("config.json")).expect("existed");
     home.start();
     let id = home.launch("hang").id;
     let shown = home.coven(&["doctor"]).stdout;
@@ -72,7 +72,7 @@ fn doctor_says_that_there_is_no_config_and_counts_in_the_singular() {
 }
 
 #[test]
-fn a_killed_session_is_not_said_to_have_ended_with_a_code() {
+fn the_viewer_of_a_killed_session_reports_the_kill_and_not_an_exit_code() {
     let home = TestHome::started();
     let id = home
         .launch_with(json!({ "argv": ["sh", "-c", "trap 'exit 143' TERM; echo up; while :; do sleep 0.05; done"] }))
@@ -97,7 +97,7 @@ fn a_task_for_a_harness_that_does_not_exist_is_refused() {
 }
 
 #[test]
-fn words_of_other_programs_lead_to_the_verb() {
+fn verbs_of_other_programs_are_refused_with_the_coven_verb() {
     let home = TestHome::new();
     for (word, verb) in [("list", "coven sessions"), ("status", "coven daemon status"), ("new", "coven run")] {
         let message = home.coven(&[word]).refused(2);

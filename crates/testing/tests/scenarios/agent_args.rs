@@ -4,9 +4,9 @@ use coven_testing::records::SessionRecord;
 use coven_testing::{TestHome, eventually};
 use serde_json::{Value, json};
 
-use crate::chat::{home_with, say};
+use crate::chat::{home_with, spawn};
 
-/// A Git repository with an agent that says what it was started with.
+/// Starts a home in a Git repository, with an agent that prints its arguments.
 fn home_with_config(config: Value) -> TestHome {
     let home = TestHome::in_repository(config);
     home.write_agent("codex", "#!/bin/sh\necho \"got:$*:\"\n");
@@ -14,17 +14,17 @@ fn home_with_config(config: Value) -> TestHome {
     home
 }
 
-/// What the agent of the task's first step was started with.
+/// Returns the arguments of the agent of the task's first step.
 fn started_with(home: &TestHome, task: &str) -> String {
     let session = eventually("the step has a session", || home.agents_of(task).pop()?.session_id);
-    eventually("the agent says what it got", || {
+    eventually("the agent prints its arguments", || {
         let log = home.log_text(&session.to_string());
         Some(log.split_once("got:")?.1.split_once(':')?.0.to_owned())
     })
 }
 
 #[test]
-fn what_stands_behind_dashes_goes_to_the_agent_in_front_of_the_prompt() {
+fn arguments_after_dashes_are_passed_to_the_agent_before_the_prompt() {
     let home = home_with_config(json!({}));
     let ran = home.coven(&["run", "codex", "fix", "it", "--", "--model", "opus 1"]).done();
     assert!(ran.contains("got:--disable daemon_auto_start --model opus 1 -- fix it:"), "{ran}");
@@ -35,7 +35,7 @@ fn what_stands_behind_dashes_goes_to_the_agent_in_front_of_the_prompt() {
 }
 
 #[test]
-fn arguments_of_the_config_are_added_to_a_built_in_harness() {
+fn arguments_from_the_config_are_added_to_a_built_in_harness() {
     let home = home_with_config(json!({ "harnesses": { "codex": { "args": ["--model", "opus"] } } }));
     let ran = home.coven(&["run", "codex", "hello", "--", "-x"]).done();
     assert!(ran.contains("got:--disable daemon_auto_start --model opus -x -- hello:"), "{ran}");
@@ -46,7 +46,7 @@ fn arguments_of_the_config_are_added_to_a_built_in_harness() {
 }
 
 #[test]
-fn rest_takes_arguments_for_a_harness_and_not_beside_a_command() {
+fn rest_accepts_arguments_for_a_harness_but_not_for_a_command() {
     let home = home_with_config(json!({}));
     let request = json!({ "harness": "codex", "prompt": "hello", "args": ["--model", "opus"], "cwd": home.project() });
     let session: SessionRecord = home.post("/api/v1/sessions", &request).json();
@@ -81,6 +81,6 @@ fn a_task_and_a_step_have_arguments_for_their_agent() {
 #[test]
 fn a_conversation_passes_arguments_to_its_tool() {
     let home = home_with("cat > /dev/null; echo \"got $*\"");
-    let ran = say(&home, &["-i", "--", "--model", "opus"], "hello\n").done();
+    let ran = spawn(&home, &["-i", "--", "--model", "opus"], "hello\n").done();
     assert!(ran.contains("got -p --model opus"), "{ran}");
 }

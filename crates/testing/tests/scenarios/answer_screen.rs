@@ -1,4 +1,4 @@
-//! The answering screen in a real terminal: `coven answer`. No daemon runs.
+//! The answer screen in a real terminal: `coven answer`. No daemon is running.
 
 use std::fs;
 
@@ -22,7 +22,7 @@ fn drafts(home: &TestHome) -> usize {
 }
 
 #[test]
-fn a_person_answers_set_after_set_with_keys() {
+fn question_sets_are_answered_one_after_the_other_with_keys() {
     let home = TestHome::new();
     let (first, second) = (ask(&home, "First", false), ask(&home, "Second", true));
 
@@ -47,7 +47,7 @@ fn a_person_answers_set_after_set_with_keys() {
 }
 
 #[test]
-fn a_set_answered_elsewhere_leaves_the_screen_at_once_and_new_ones_appear() {
+fn a_set_answered_elsewhere_leaves_the_screen_immediately_and_new_ones_appear() {
     let home = TestHome::new();
     let id = ask(&home, "First", false);
     let mut terminal = TestTerminal::open(&home, &["answer"]);
@@ -63,11 +63,11 @@ fn a_set_answered_elsewhere_leaves_the_screen_at_once_and_new_ones_appear() {
     wait_until("the terminal rings", || terminal.bytes().contains(&0x07));
     terminal.types("\x03");
     assert_eq!(terminal.wait(), 0);
-    wait_until("its draft is gone", || drafts(&home) == 0);
+    wait_until("the draft is removed", || drafts(&home) == 0);
 }
 
 #[test]
-fn drafts_survive_leaving_and_a_closed_terminal() {
+fn drafts_survive_an_exit_and_a_closed_terminal() {
     let home = TestHome::new();
     let id = ask(&home, "First", false);
     let mut terminal = TestTerminal::open(&home, &["answer"]);
@@ -88,7 +88,7 @@ fn drafts_survive_leaving_and_a_closed_terminal() {
     terminal.shows("› typed, not sent");
     terminal.types("!");
     terminal.shows("not sent!");
-    // The window is closed: the process is killed in the middle of it.
+    // Dropping the terminal kills the process.
     drop(terminal);
 
     let mut terminal = TestTerminal::open(&home, &["answer"]);
@@ -103,7 +103,7 @@ fn drafts_survive_leaving_and_a_closed_terminal() {
 }
 
 #[test]
-fn a_set_is_rejected_with_a_reason_and_clicks_choose() {
+fn a_set_is_rejected_with_a_reason_and_a_click_selects_an_option() {
     let home = TestHome::new();
     let (first, second) = (ask(&home, "First", false), ask(&home, "Second", false));
     let mut terminal = TestTerminal::open(&home, &["answer"]);
@@ -112,7 +112,7 @@ fn a_set_is_rejected_with_a_reason_and_clicks_choose() {
     terminal.shows("rejected: “First”");
     assert_eq!(set(&home, &first)["rejection_reason"], "too vague");
     let screen = terminal.shows("1 Alpha");
-    let row = screen.lines().position(|line| line.contains("1 Alpha")).expect("it is there") + 1;
+    let row = screen.lines().position(|line| line.contains("1 Alpha")).expect("is shown") + 1;
     terminal.types(&format!("\x1b[<0;12;{row}M\x1b[<0;12;{row}m"));
     terminal.shows("(•) 1 Alpha");
     terminal.resize(10, 40);
@@ -126,7 +126,7 @@ fn a_set_is_rejected_with_a_reason_and_clicks_choose() {
 }
 
 #[test]
-fn keys_in_one_burst_all_count() {
+fn all_keys_of_one_burst_are_processed() {
     let home = TestHome::new();
     let id = ask(&home, "First", false);
     let mut terminal = TestTerminal::open(&home, &["answer"]);

@@ -1,4 +1,4 @@
-//! Questions to a human from the command line: `coven ask`, `coven answer <id>`, `coven questions`. No daemon runs.
+//! Questions to a human from the command line: `coven ask`, `coven answer <id>`, `coven questions`. No daemon is running.
 
 use std::fs;
 use std::process::{Child, Stdio};
@@ -17,13 +17,13 @@ fn ask(home: &TestHome, args: &[&str]) -> Child {
 }
 
 fn end(child: Child) -> Ran {
-    child.wait_with_output().expect("our child").into()
+    child.wait_with_output().expect("child process").into()
 }
 
-/// The only set that waits, as soon as it does.
+/// Waits for a pending set and returns its id.
 #[track_caller]
 fn waiting(home: &TestHome) -> String {
-    eventually("a set waits", || {
+    eventually("a set is pending", || {
         let sets: Vec<Value> = home.items(&["questions", "list", "--json"]);
         sets.first().map(|set| set["id"].as_str().expect("an id").to_owned())
     })
@@ -36,11 +36,11 @@ fn status(home: &TestHome, id: &str) -> String {
 
 fn signal(child: &Child, signal: Signal) {
     let pid = Pid::from_raw(i32::try_from(child.id()).expect("a pid")).expect("a pid");
-    kill_process(pid, signal).expect("our child");
+    kill_process(pid, signal).expect("child process");
 }
 
 #[test]
-fn ask_25_ask_26_ask_27_an_asker_gets_the_answers_in_the_exact_format() {
+fn ask_25_ask_26_ask_27_the_answers_are_printed_in_the_exact_format() {
     let home = TestHome::new();
     let asker = ask(&home, &[TWO]);
     let id = waiting(&home);
@@ -81,7 +81,7 @@ fn one_question_is_asked_with_flags_and_answered_with_flags() {
 }
 
 #[test]
-fn exit_codes_tell_how_it_ended() {
+fn the_exit_code_shows_how_a_set_ended() {
     let home = TestHome::new();
     let asker = ask(&home, &[TWO]);
     home.coven(&["answer", &waiting(&home), "--reject", "--reason", "too \"vague\""]).done();
@@ -104,7 +104,7 @@ fn exit_codes_tell_how_it_ended() {
 }
 
 #[test]
-fn the_config_sets_the_timeout_and_how_many_may_wait() {
+fn the_config_sets_the_timeout_and_the_maximum_of_pending_sets() {
     let home = TestHome::new();
     home.configure(json!({"questions": {"sessionTimeout": 30, "maxSessions": 2}}));
     assert_eq!(home.coven(&["ask", TWO]).code, 11);
@@ -115,7 +115,7 @@ fn the_config_sets_the_timeout_and_how_many_may_wait() {
 }
 
 #[test]
-fn an_interrupted_asker_leaves_nothing_pending() {
+fn an_interrupted_ask_leaves_no_pending_set() {
     let home = TestHome::new();
     for ending in [Signal::INT, Signal::TERM, Signal::HUP] {
         let asker = ask(&home, &[TWO]);
@@ -127,34 +127,34 @@ fn an_interrupted_asker_leaves_nothing_pending() {
 }
 
 #[test]
-fn an_asker_gets_the_reason_when_invalid_answers_abandon_the_set() {
+fn ask_prints_the_reason_when_invalid_answers_abandon_the_set() {
     let home = TestHome::new();
     for flags in [&[TWO][..], &[TWO, "--json"]] {
         let asker = ask(&home, flags);
         let id = waiting(&home);
         let set = home.user().join(".local/share/auq/sessions").join(&id);
-        // In one step, as every tool does: half a file would be another reason.
+        // Renamed into place, because a partly written file would be another reason.
         std::fs::write(set.join("new"), r#"{"answers":[{"questionIndex":7,"selectedOption":"A"}]}"#).expect("the set");
         std::fs::rename(set.join("new"), set.join("answers.json")).expect("the set");
         let ran = end(asker);
         assert_eq!((ran.code, status(&home, &id).as_str()), (12, "abandoned"), "{}", ran.stderr);
-        let told = format!("{}{}", ran.stdout, ran.stderr);
-        assert!(told.contains("invalid question index: 7"), "{told}");
+        let output = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(output.contains("invalid question index: 7"), "{output}");
     }
 }
 
 #[test]
-fn an_asker_whose_reader_has_gone_gives_up() {
+fn ask_gives_up_when_its_stdout_is_closed() {
     let home = TestHome::new();
     let mut asker = ask(&home, &[TWO]);
     let id = waiting(&home);
     drop(asker.stdout.take());
     wait_until("the set is abandoned", || status(&home, &id) == "abandoned");
-    assert_eq!(asker.wait().expect("our child").code(), Some(12));
+    assert_eq!(asker.wait().expect("child process").code(), Some(12));
 }
 
 #[test]
-fn an_asker_need_not_wait() {
+fn ask_can_return_without_waiting_for_the_answers() {
     let home = TestHome::new();
     let id = home.coven_with_input(&["ask", "--no-wait"], TWO.as_bytes()).done().trim().to_owned();
     let pending = home.coven(&["questions", "answers", &id]);
@@ -171,7 +171,7 @@ fn an_asker_need_not_wait() {
 }
 
 #[test]
-fn ask_28_none_of_several_is_an_answer_and_said_so() {
+fn ask_28_no_selection_of_several_options_is_printed_as_an_answer() {
     let home = TestHome::new();
     let asker = ask(&home, &[TWO]);
     let id = waiting(&home);
@@ -183,15 +183,15 @@ fn ask_28_none_of_several_is_an_answer_and_said_so() {
 }
 
 #[test]
-fn ask_13_a_lock_that_a_dead_process_left_behind_holds_nobody_up() {
+fn ask_13_a_lock_of_a_dead_process_does_not_block_an_answer() {
     let home = TestHome::new();
     let id = home.coven(&["ask", TWO, "--no-wait"]).done().trim().to_owned();
     let mut answerer = home.command(&["--version"]).stdout(Stdio::null()).spawn().expect("coven runs");
     let dead = answerer.id();
-    answerer.wait().expect("our child");
+    answerer.wait().expect("child process");
     let set = home.user().join(".local/share/auq/sessions").join(&id);
     let lock = set.join("status.json.lock");
-    fs::write(&lock, dead.to_string()).expect("room on disk");
+    fs::write(&lock, dead.to_string()).expect("disk has space");
 
     home.coven(&["answer", &id, "--reject", "--reason", "too late"]).done();
 
@@ -219,13 +219,13 @@ fn ask_29_a_wrong_answer_is_refused_with_the_reason_and_the_set_stays_open() {
     }
     assert!(home.coven(&["answer", &id]).refused(2).contains("there is no answer"));
     assert!(home.coven(&["answer", "--option", "A"]).refused(2).contains("no question set id was given"));
-    // Without a terminal it lists what waits.
+    // Without a terminal, the command lists the pending sets.
     assert!(home.coven(&["answer"]).done().contains(&id[..8]));
     assert_eq!(status(&home, &id), "pending");
 }
 
 #[test]
-fn the_first_answer_counts_and_unknown_sets_are_told_apart() {
+fn the_first_answer_wins_and_unknown_sets_have_another_exit_code() {
     let home = TestHome::new();
     let id = home.coven(&["ask", TWO, "--no-wait"]).done().trim().to_owned();
     home.coven(&["answer", &id, "--reject"]).done();
@@ -239,14 +239,14 @@ fn the_first_answer_counts_and_unknown_sets_are_told_apart() {
 }
 
 #[test]
-fn sets_are_listed_and_broken_ones_do_not_stop_it() {
+fn sets_are_listed_despite_broken_ones() {
     let home = TestHome::new();
     assert_eq!(home.coven(&["questions"]).done(), "");
     let id = home.coven(&["ask", TWO, "--no-wait"]).done().trim().to_owned();
     let sessions = home.user().join(".local/share/auq/sessions");
     let broken = sessions.join("173b747a-549b-4b6b-ae62-f1b0c3f21b86");
-    fs::create_dir(&broken).expect("room on disk");
-    fs::write(broken.join("status.json"), "{").expect("room on disk");
+    fs::create_dir(&broken).expect("disk has space");
+    fs::write(broken.join("status.json"), "{").expect("disk has space");
 
     let records: Vec<Value> = home.items(&["questions", "--json"]);
 

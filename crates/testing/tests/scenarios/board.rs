@@ -1,4 +1,4 @@
-//! The board of tasks: `coven board` on a terminal, as text and as JSON.
+//! The task board: `coven board` on a terminal, as text and as JSON.
 
 use std::fs;
 use std::process::Command;
@@ -28,7 +28,7 @@ const ASKING: &str = "steps:
     type: merge
 ";
 
-/// A project with a commit and three workflows.
+/// Starts a home in a project with a commit and three workflows.
 fn home() -> TestHome {
     let home = TestHome::started();
     let folder = home.project();
@@ -80,30 +80,30 @@ fn a_task_is_started_reviewed_and_merged_with_keys() {
     terminal.shows("closed 1");
     terminal.shows("open 1");
     terminal.shows("pending merge 0");
-    // What waited for it can be begun.
+    // The dependent task can be started now.
     terminal.hides("waits");
     terminal.types("q");
     assert_eq!(terminal.wait(), 0);
     terminal.is_as_it_was();
     let task: Value = home.json(&["task", "show", &first, "--json"]);
     assert_eq!(task["status"], "closed");
-    assert_eq!(fs::read_to_string(home.project().join("made.txt")).expect("it is merged"), "made\n");
+    assert_eq!(fs::read_to_string(home.project().join("made.txt")).expect("is merged"), "made\n");
 }
 
 #[test]
-fn a_task_is_made_worked_on_blocked_and_unblocked_with_keys() {
+fn a_task_is_created_started_blocked_and_unblocked_with_keys() {
     let home = home();
     let mut terminal = TestTerminal::with_size(&home, &["board"], 24, 80);
     terminal.shows("No tasks yet.");
     terminal.types("nGrind it");
     terminal.shows("Grind it");
-    // Down to the workflow.
+    // Six fields down to the workflow.
     terminal.types("\t\t\t\t\t\twaiting\r");
     terminal.shows("open 1");
     terminal.types("s");
     terminal.shows("› still grinding");
     terminal.resize(15, 50);
-    // One list, without the columns that are empty.
+    // A narrow board is one list without empty columns.
     terminal.hides("pending merge");
     terminal.types("\r");
     terminal.shows("status      in_progress");
@@ -136,8 +136,8 @@ fn a_terminal_is_answered_and_its_work_rejected_and_closed_in_the_inbox() {
     terminal.types("me\r");
     terminal.shows("review: Greet");
     let made = home.path().join("worktrees").join(&id).join("made.txt");
-    assert_eq!(fs::read_to_string(made).expect("it went on"), "hello me\n");
-    // Whoever moves has looked; a digit alone would be for what stood there before.
+    assert_eq!(fs::read_to_string(made).expect("file exists"), "hello me\n");
+    // The board ignores a digit right after the list has changed, unless the user moves the selection.
     terminal.types("k2");
     terminal.shows("What is wrong?");
     terminal.types("too short\r");
@@ -155,7 +155,7 @@ fn a_terminal_is_answered_and_its_work_rejected_and_closed_in_the_inbox() {
 }
 
 #[test]
-fn a_key_brings_a_daemon_back_that_died() {
+fn a_key_restarts_a_dead_daemon() {
     let home = home();
     add(&home, &["Greet", "--workflow", "asking"]);
     let mut terminal = TestTerminal::with_size(&home, &["board"], 24, 100);
@@ -170,7 +170,7 @@ fn a_key_brings_a_daemon_back_that_died() {
 }
 
 #[test]
-fn into_a_pipe_the_board_is_text_and_for_programs_json() {
+fn the_board_is_text_in_a_pipe_and_json_with_a_flag() {
     let home = home();
     let first = add(&home, &["Fix the parser", "--workflow", "quick"]);
     let second = add(&home, &["Write docs", "--depends-on", &first]);

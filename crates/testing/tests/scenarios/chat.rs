@@ -1,4 +1,4 @@
-//! Conversations: `coven spawn` and `aur spawn` against the binaries, with small scripts as agents. No daemon runs.
+//! Conversations: the binaries `coven spawn` and `aur spawn`, with small scripts as agents. No daemon is running.
 
 use std::fs;
 use std::io::Write;
@@ -9,15 +9,15 @@ use std::process::{Child, Command, Stdio};
 use coven_testing::{Ran, TestHome, TestTerminal, eventually, wait_until};
 use serde_json::{Value, json};
 
-/// Says how much it was told, and the last word of it.
+/// Prints the length of its input and the last word.
 pub const ECHO: &str = "p=$(cat); printf 'heard %s: %s' \"$(printf %s \"$p\" | wc -c)\" \"${p##* }\"";
 
-/// A home with a script as the tool for turns.
+/// Creates a home with a script as the agent of conversations.
 pub fn home_with(script: &str) -> TestHome {
     let mut home = TestHome::new();
     let tool = home.agents().join("tool");
-    fs::write(&tool, format!("#!/bin/sh\n{script}\n")).expect("room on disk");
-    fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).expect("ours");
+    fs::write(&tool, format!("#!/bin/sh\n{script}\n")).expect("disk has space");
+    fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).expect("writable");
     home.env.push(("AURORA_SPAWN_TOOL".to_owned(), tool.display().to_string()));
     home
 }
@@ -31,7 +31,7 @@ pub fn lines(home: &TestHome, id: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-pub fn say(home: &TestHome, args: &[&str], typed: &str) -> Ran {
+pub fn spawn(home: &TestHome, args: &[&str], typed: &str) -> Ran {
     home.coven_with_input(&[&["spawn"], args].concat(), typed.as_bytes())
 }
 
@@ -42,7 +42,7 @@ fn listed(home: &TestHome, args: &[&str]) -> Vec<Value> {
 #[test]
 fn chat_01_a_new_conversation_has_an_id_and_a_file_with_its_metadata() {
     let home = home_with(ECHO);
-    say(&home, &["--interactive"], "").done();
+    spawn(&home, &["--interactive"], "").done();
     let id = listed(&home, &[])[0]["session_id"].as_str().expect("an id").to_owned();
     let first = &lines(&home, &id)[0];
     assert_eq!(
@@ -56,7 +56,7 @@ fn chat_01_a_new_conversation_has_an_id_and_a_file_with_its_metadata() {
 #[test]
 fn chat_02_chat_10_an_exchange_is_appended_as_two_lines() {
     let home = home_with(ECHO);
-    let ran = say(&home, &["-i", "--session", "s"], "hello world\n");
+    let ran = spawn(&home, &["-i", "--session", "s"], "hello world\n");
     assert_eq!(ran.stdout, "heard 11: world\n");
     let lines = lines(&home, "s");
     let kinds: Vec<&str> = lines.iter().map(|line| line["type"].as_str().expect("a type")).collect();
@@ -67,13 +67,13 @@ fn chat_02_chat_10_an_exchange_is_appended_as_two_lines() {
 }
 
 #[test]
-fn chat_03_a_resumed_conversation_knows_what_was_said() {
+fn chat_03_a_resumed_conversation_includes_the_earlier_turns() {
     let home = home_with("cat");
-    say(&home, &["-i", "--session", "s"], "one\n").done();
-    let ran = say(&home, &["--resume", "s"], "two\n");
+    spawn(&home, &["-i", "--session", "s"], "one\n").done();
+    let ran = spawn(&home, &["--resume", "s"], "two\n");
     assert!(ran.stderr.contains("Resuming completed session"), "{}", ran.stderr);
     assert_eq!(ran.stdout, "User: one\n\nAssistant: one\n\nUser: two\n");
-    let missing = say(&home, &["--resume", "nope"], "").refused(1);
+    let missing = spawn(&home, &["--resume", "nope"], "").refused(1);
     assert!(missing.contains("Session not found: nope") && missing.contains('s'), "{missing}");
 }
 
@@ -81,10 +81,11 @@ fn chat_03_a_resumed_conversation_knows_what_was_said() {
 fn chat_04_chat_05_chat_06_the_list_shows_the_most_recent_first_and_can_be_filtered() {
     let home = home_with(ECHO);
     let agents = home.user().join(".claude/agents");
-    fs::create_dir_all(&agents).expect("room on disk");
-    fs::write(agents.join("qa.md"), "---\nname: qa-test\ndescription: Tests\n---\nYou test.\n").expect("room on disk");
-    say(&home, &["-i", "--session", "first"], "a\n").done();
-    say(&home, &["-i", "--session", "second", "--agent", "qa-test"], "/exit\n").done();
+    fs::create_dir_all(&agents).expect("disk has space");
+    fs::write(agents.join("qa.md"), "---\nname: qa-test\ndescription: Tests\n---\nYou test.\n")
+        .expect("disk has space");
+    spawn(&home, &["-i", "--session", "first"], "a\n").done();
+    spawn(&home, &["-i", "--session", "second", "--agent", "qa-test"], "/exit\n").done();
     let ids: Vec<Value> = listed(&home, &[]).into_iter().map(|mut it| it["session_id"].take()).collect();
     assert_eq!(ids, ["second", "first"]);
     let of_agent = listed(&home, &["--agent", "qa-test"]);
@@ -93,7 +94,7 @@ fn chat_04_chat_05_chat_06_the_list_shows_the_most_recent_first_and_can_be_filte
     assert_eq!(listed(&home, &["--status", "active"]).len(), 0);
     let table = home.coven(&["spawn", "--list-sessions"]).done();
     assert!(table.starts_with("SESSION_ID") && table.contains("qa-test"), "{table}");
-    let unknown = say(&home, &["-i", "--agent", "qa-tets"], "").refused(1);
+    let unknown = spawn(&home, &["-i", "--agent", "qa-tets"], "").refused(1);
     assert!(unknown.contains("qa-test"), "{unknown}");
 }
 
@@ -101,47 +102,51 @@ fn chat_04_chat_05_chat_06_the_list_shows_the_most_recent_first_and_can_be_filte
 fn chat_07_a_conversation_is_deleted_and_the_deletion_confirmed() {
     let home = home_with(ECHO);
     for id in ["piped", "typed"] {
-        say(&home, &["-i", "--session", id], "a\n").done();
+        spawn(&home, &["-i", "--session", id], "a\n").done();
     }
-    assert_eq!(say(&home, &["--delete-session", "piped"], "").done(), "Session 'piped' deleted\n");
+    assert_eq!(spawn(&home, &["--delete-session", "piped"], "").done(), "Session 'piped' deleted\n");
     let mut terminal = TestTerminal::open(&home, &["spawn", "--delete-session", "typed"]);
     terminal.shows("Session 'typed' deleted");
     assert_eq!((terminal.wait(), listed(&home, &[]).len()), (0, 0));
 }
 
 #[test]
-fn chat_07_a_conversation_is_deleted_after_asking_where_that_is_wanted() {
+fn chat_07_a_conversation_is_deleted_after_a_confirmation_if_requested() {
     let home = home_with(ECHO);
-    say(&home, &["-i", "--session", "s"], "a\n").done();
-    say(&home, &["--delete-session", "s", "--interactive-confirm"], "").refused(2);
-    say(&home, &["--clean-sessions", "0", "--interactive-confirm"], "").refused(2);
+    spawn(&home, &["-i", "--session", "s"], "a\n").done();
+    spawn(&home, &["--delete-session", "s", "--interactive-confirm"], "").refused(2);
+    spawn(&home, &["--clean-sessions", "0", "--interactive-confirm"], "").refused(2);
     let mut terminal = TestTerminal::open(&home, &["spawn", "--delete-session", "s", "--interactive-confirm"]);
     terminal.shows("Delete session 's'? [y/N]");
     terminal.types("y\n");
     terminal.shows("Session 's' deleted");
     assert_eq!(terminal.wait(), 0);
     assert_eq!(listed(&home, &[]).len(), 0);
-    say(&home, &["--delete-session", "s", "--yes"], "").refused(1);
+    spawn(&home, &["--delete-session", "s", "--yes"], "").refused(1);
 }
 
 #[test]
-fn chat_08_chat_09_old_conversations_are_cleaned_by_hand_and_at_the_start() {
+fn chat_08_chat_09_old_conversations_are_deleted_by_a_command_and_at_start() {
     let home = home_with(ECHO);
     for id in ["old", "new"] {
-        say(&home, &["-i", "--session", id], "a\n").done();
+        spawn(&home, &["-i", "--session", id], "a\n").done();
     }
     let age = |id: &str| {
         let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(40 * 86_400);
-        fs::File::options().append(true).open(file(&home, id)).and_then(|it| it.set_modified(long_ago)).expect("ours");
+        fs::File::options()
+            .append(true)
+            .open(file(&home, id))
+            .and_then(|it| it.set_modified(long_ago))
+            .expect("writable");
     };
     age("old");
-    assert_eq!(say(&home, &["--clean-sessions", "30"], "").done(), "1 session deleted\n");
+    assert_eq!(spawn(&home, &["--clean-sessions", "30"], "").done(), "1 session deleted\n");
     assert!(!file(&home, "old").exists() && file(&home, "new").exists());
     age("new");
-    // Something to wait for, so that what runs beside it is done.
-    let mut asker = Typist::start(&home, &["-i", "--session", "next"]);
+    // Keeps running until the cleanup in its background is done.
+    let mut asker = PipedConversation::start(&home, &["-i", "--session", "next"]);
     let log = home.user().join(".aurora/spawn/cleanup.log");
-    // The line follows the deletion, so the program must not leave before it is written.
+    // The log line is written after the deletion, so the program must not exit before.
     wait_until("the deletion is logged", || fs::read_to_string(&log).is_ok_and(|log| log.contains("deleted new")));
     assert!(!file(&home, "new").exists());
     asker.leave();
@@ -152,47 +157,47 @@ fn chat_08_chat_09_old_conversations_are_cleaned_by_hand_and_at_the_start() {
 #[test]
 fn chat_11_chat_12_damage_is_explained_and_can_be_recovered_or_deleted() {
     let home = home_with(ECHO);
-    say(&home, &["-i", "--session", "s"], "a\n").done();
+    spawn(&home, &["-i", "--session", "s"], "a\n").done();
     let whole = fs::read_to_string(file(&home, "s")).expect("a file");
     let damaged = whole.replacen("{\"type\":\"turn\"", "{\"type\":turn\"", 1);
-    fs::write(file(&home, "s"), &damaged).expect("room on disk");
-    let refusal = say(&home, &["--resume", "s"], "").refused(1);
+    fs::write(file(&home, "s"), &damaged).expect("disk has space");
+    let refusal = spawn(&home, &["--resume", "s"], "").refused(1);
     assert!(refusal.contains("line 2") && refusal.contains("--recover"), "{refusal}");
-    let ran = say(&home, &["--resume", "s", "--recover"], "");
+    let ran = spawn(&home, &["--resume", "s", "--recover"], "");
     assert!(ran.code == 0 && ran.stderr.contains("1 lost"), "{ran:?}");
-    fs::write(file(&home, "s"), &damaged).expect("room on disk");
-    say(&home, &["--resume", "s", "--delete-damaged"], "").refused(1);
+    fs::write(file(&home, "s"), &damaged).expect("disk has space");
+    spawn(&home, &["--resume", "s", "--delete-damaged"], "").refused(1);
     assert!(!file(&home, "s").exists());
-    // Half a line, as a crash leaves it, is no damage.
-    fs::write(file(&home, "s"), &whole[..whole.len() - 20]).expect("room on disk");
-    let ran = say(&home, &["--resume", "s"], "b\n");
+    // A partial last line, as after a crash, is not damage.
+    fs::write(file(&home, "s"), &whole[..whole.len() - 20]).expect("disk has space");
+    let ran = spawn(&home, &["--resume", "s"], "b\n");
     assert!(ran.code == 0 && ran.stderr.contains("last turn is incomplete"), "{ran:?}");
 }
 
 #[test]
-fn chat_13_a_second_writer_that_will_not_wait_is_told() {
+fn chat_13_a_second_writer_with_no_wait_is_refused() {
     let home = home_with(ECHO);
-    say(&home, &["-i", "--session", "s"], "a\n").done();
+    spawn(&home, &["-i", "--session", "s"], "a\n").done();
     let held = fs::File::options().append(true).open(file(&home, "s")).expect("a file");
-    held.lock().expect("nobody holds it");
-    let refusal = say(&home, &["--resume", "s", "--no-wait"], "b\n");
+    held.lock().expect("not locked");
+    let refusal = spawn(&home, &["--resume", "s", "--no-wait"], "b\n");
     assert!(refusal.code == 4 && refusal.stderr.contains("another process is writing"), "{refusal:?}");
-    let mut waits = Typist::start(&home, &["--resume", "s"]);
+    let mut waits = PipedConversation::start(&home, &["--resume", "s"]);
     waits.types("c\n");
-    wait_until("its answer waits to be saved", || waits.heard().contains("waiting"));
-    held.unlock().expect("ours");
+    wait_until("the turn waits to be saved", || waits.stderr().contains("waiting"));
+    held.unlock().expect("writable");
     waits.leave();
     assert!(lines(&home, "s").iter().any(|line| line["content"] == "c"));
 }
 
 #[test]
-fn chat_14_a_conversation_that_is_in_use_can_be_read_and_not_deleted() {
+fn chat_14_a_conversation_in_use_can_be_read_but_not_deleted() {
     let home = home_with(ECHO);
-    let mut open = Typist::start(&home, &["-i", "--session", "s"]);
+    let mut open = PipedConversation::start(&home, &["-i", "--session", "s"]);
     open.types("hello\n");
     wait_until("the turn is saved", || lines(&home, "s").len() == 3);
     assert_eq!(listed(&home, &["--status", "active"])[0]["turn_count"], 2);
-    let refusal = say(&home, &["--delete-session", "s", "--yes"], "").refused(4);
+    let refusal = spawn(&home, &["--delete-session", "s", "--yes"], "").refused(4);
     assert!(refusal.contains("open in another process"), "{refusal}");
     open.leave();
 }
@@ -200,43 +205,43 @@ fn chat_14_a_conversation_that_is_in_use_can_be_read_and_not_deleted() {
 #[test]
 fn a_turn_that_fails_is_not_added_and_can_be_repeated() {
     let home = home_with("cat > /dev/null; test -e \"$HOME/ok\" || { echo 'forbidden' >&2; exit 3; }; echo fine");
-    let ran = say(&home, &["-i", "--session", "s"], "hello\n/exit\n");
+    let ran = spawn(&home, &["-i", "--session", "s"], "hello\n/exit\n");
     assert!(ran.stderr.contains("exit status: 3") && ran.stderr.contains("/retry"), "{}", ran.stderr);
     assert_eq!(lines(&home, "s").len(), 2, "metadata and status");
-    let mut typist = Typist::start(&home, &["--resume", "s"]);
+    let mut typist = PipedConversation::start(&home, &["--resume", "s"]);
     typist.types("hello\n");
-    wait_until("it failed", || typist.heard().contains("/retry"));
-    fs::write(home.user().join("ok"), "").expect("room on disk");
+    wait_until("the turn has failed", || typist.stderr().contains("/retry"));
+    fs::write(home.user().join("ok"), "").expect("disk has space");
     typist.types("/retry\n");
     wait_until("the turn is saved", || lines(&home, "s").iter().any(|line| line["content"] == "fine"));
     typist.leave();
 }
 
 #[test]
-fn a_tool_that_lost_its_session_is_told_everything_again() {
+fn an_agent_that_lost_its_session_gets_the_full_history_with_retry_all() {
     let mut home = home_with("");
     let tool = home.agents().join("tool");
     fs::write(
         &tool,
         "#!/bin/sh\np=$(cat)\ncase $1 in --go-on) echo 'no such session' >&2; exit 4;; esac\nprintf 'heard: %s' \"$p\"\n",
     )
-    .expect("room on disk");
+    .expect("disk has space");
     let print = json!({"args": ["--id", "{session}"], "resume": ["--go-on", "{session}"], "prompt": "stdin"});
     home.configure(json!({"harnesses": {"forgetful": {"program": tool.display().to_string(), "print": print}}}));
     home.env.retain(|(name, _)| name != "AURORA_SPAWN_TOOL");
     home.env.push(("AURORA_SPAWN_TOOL".to_owned(), "forgetful".to_owned()));
-    let ran = say(&home, &["-i", "--session", "s"], "first\nsecond\n/retry\n/retry all\n");
+    let ran = spawn(&home, &["-i", "--session", "s"], "first\nsecond\n/retry\n/retry all\n");
     assert!(ran.stderr.contains("no such session") && ran.stderr.contains("/retry all"), "{}", ran.stderr);
-    let said: Vec<Value> = lines(&home, "s").into_iter().filter(|line| line["type"] == "turn").collect();
-    let contents: Vec<&str> = said.iter().filter_map(|turn| turn["content"].as_str()).collect();
+    let turns: Vec<Value> = lines(&home, "s").into_iter().filter(|line| line["type"] == "turn").collect();
+    let contents: Vec<&str> = turns.iter().filter_map(|turn| turn["content"].as_str()).collect();
     assert_eq!((contents.len(), &contents[..3]), (4, &["first", "heard: first", "second"][..]));
     assert!(contents[3].contains("first") && contents[3].ends_with("second"), "{contents:?}");
-    let sessions: Vec<&Value> = said.iter().map(|turn| &turn["harness_session"]).filter(|it| !it.is_null()).collect();
+    let sessions: Vec<&Value> = turns.iter().map(|turn| &turn["harness_session"]).filter(|it| !it.is_null()).collect();
     assert!(sessions.len() == 2 && sessions[0] != sessions[1], "{sessions:?}");
 }
 
 #[test]
-fn ctrl_c_ends_the_turn_and_keeps_what_came() {
+fn ctrl_c_ends_the_turn_and_keeps_the_partial_answer() {
     let home = home_with("cat > /dev/null; echo partial; sleep 1000");
     let mut terminal = TestTerminal::open(&home, &["spawn", "-i", "--session", "s"]);
     terminal.shows("spawn>");
@@ -250,66 +255,68 @@ fn ctrl_c_ends_the_turn_and_keeps_what_came() {
     assert_eq!((&answer["content"], &answer["interrupted"]), (&json!("partial"), &json!(true)));
 }
 
-/// As if nobody had written to it for so many days.
+/// Sets the modification time of a conversation to this many days ago.
 fn age(home: &TestHome, id: &str, days: u64) {
     let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(days * 86_400);
-    fs::File::options().append(true).open(file(home, id)).and_then(|it| it.set_modified(long_ago)).expect("ours");
+    fs::File::options().append(true).open(file(home, id)).and_then(|it| it.set_modified(long_ago)).expect("writable");
 }
 
 #[test]
-fn chat_09_a_conversation_that_is_resumed_is_never_cleaned_however_old() {
+fn chat_09_a_resumed_conversation_is_never_deleted_regardless_of_its_age() {
     let home = home_with(ECHO);
     let many: String = (0..200).map(|nth| format!("message {nth}\n")).collect();
-    say(&home, &["-i", "--session", "old"], &many).done();
+    spawn(&home, &["-i", "--session", "old"], &many).done();
     for _ in 0..5 {
         age(&home, "old", 40);
-        say(&home, &["--resume", "old"], "").done();
+        spawn(&home, &["--resume", "old"], "").done();
     }
     assert_eq!(listed(&home, &[])[0]["turn_count"], 400);
 }
 
 #[test]
-fn what_cannot_be_saved_is_kept_and_saved_later() {
+fn turns_that_cannot_be_saved_are_kept_in_memory_and_saved_later() {
     let home = home_with(ECHO);
-    let mut typist = Typist::start(&home, &["-i", "--session", "s"]);
+    let mut typist = PipedConversation::start(&home, &["-i", "--session", "s"]);
     let (path, aside) = (file(&home, "s"), file(&home, "aside"));
-    fs::rename(&path, &aside).expect("ours");
+    fs::rename(&path, &aside).expect("writable");
     typist.types("one\n");
-    wait_until("it is told", || typist.heard().contains("kept in memory"));
-    fs::rename(&aside, &path).expect("ours");
+    wait_until("the failed save is reported", || typist.stderr().contains("kept in memory"));
+    fs::rename(&aside, &path).expect("writable");
     typist.types("two\n");
-    wait_until("both are saved", || lines(&home, "s").iter().any(|line| line["content"] == "two"));
+    wait_until("both turns are saved", || lines(&home, "s").iter().any(|line| line["content"] == "two"));
     typist.leave();
-    let said: Vec<Value> = lines(&home, "s").into_iter().filter(|line| line["role"] == "user").collect();
-    assert_eq!(said.iter().map(|turn| &turn["content"]).collect::<Vec<_>>(), ["one", "two"]);
-    assert_eq!(said.iter().map(|turn| &turn["turns"]).collect::<Vec<_>>(), [1, 3]);
+    let turns: Vec<Value> = lines(&home, "s").into_iter().filter(|line| line["role"] == "user").collect();
+    assert_eq!(turns.iter().map(|turn| &turn["content"]).collect::<Vec<_>>(), ["one", "two"]);
+    assert_eq!(turns.iter().map(|turn| &turn["turns"]).collect::<Vec<_>>(), [1, 3]);
 }
 
 #[test]
-fn what_was_never_saved_is_told_at_the_end() {
+fn turns_that_were_never_saved_are_reported_at_exit() {
     let home = home_with(ECHO);
-    let mut typist = Typist::start(&home, &["-i", "--session", "s"]);
-    fs::remove_file(file(&home, "s")).expect("ours");
+    let mut typist = PipedConversation::start(&home, &["-i", "--session", "s"]);
+    fs::remove_file(file(&home, "s")).expect("writable");
     typist.types("one\n");
-    wait_until("it is told", || typist.heard().contains("kept in memory"));
+    wait_until("the failed save is reported", || typist.stderr().contains("kept in memory"));
     drop(typist.child.stdin.take());
-    assert_eq!(typist.child.wait().expect("our child").code(), Some(1));
-    assert!(typist.heard().contains("was not saved completely"), "{}", typist.heard());
+    assert_eq!(typist.child.wait().expect("child process").code(), Some(1));
+    assert!(typist.stderr().contains("was not saved completely"), "{}", typist.stderr());
 }
 
 #[test]
-fn chat_13_two_in_one_conversation_know_of_each_other() {
+fn chat_13_two_processes_in_one_conversation_see_the_turns_of_each_other() {
     let home = home_with(ECHO);
-    let mut first = Typist::start(&home, &["-i", "--session", "s"]);
+    let mut first = PipedConversation::start(&home, &["-i", "--session", "s"]);
     first.types("one\n");
     wait_until("a turn is saved", || lines(&home, "s").len() == 3);
-    let told = say(&home, &["--resume", "s", "--no-wait"], "x\n").refused(4);
-    assert!(told.contains("open in another process"), "{told}");
-    let second = say(&home, &["--resume", "s"], "two\n");
+    let message = spawn(&home, &["--resume", "s", "--no-wait"], "x\n").refused(4);
+    assert!(message.contains("open in another process"), "{message}");
+    let second = spawn(&home, &["--resume", "s"], "two\n");
     assert!(second.stderr.contains("also open in another process"), "{}", second.stderr);
     first.types("three\n");
-    wait_until("it has read the other's turns", || first.heard().contains("2 turns of another process"));
-    wait_until("its turn is saved", || lines(&home, "s").iter().any(|line| line["content"] == "three"));
+    wait_until("the first process has read the turns of the second", || {
+        first.stderr().contains("2 turns of another process")
+    });
+    wait_until("the third turn is saved", || lines(&home, "s").iter().any(|line| line["content"] == "three"));
     first.leave();
     let numbers: Vec<Value> =
         lines(&home, "s").into_iter().map(|line| line["turns"].clone()).filter(|it| !it.is_null()).collect();
@@ -317,71 +324,71 @@ fn chat_13_two_in_one_conversation_know_of_each_other() {
 }
 
 #[test]
-fn a_task_file_is_one_turn() {
+fn a_task_file_becomes_one_turn() {
     let home = home_with(ECHO);
-    fs::write(home.project().join("task.md"), "Fix the\nparser\n").expect("room on disk");
-    let ran = say(&home, &["task.md", "--session", "s"], "");
+    fs::write(home.project().join("task.md"), "Fix the\nparser\n").expect("disk has space");
+    let ran = spawn(&home, &["task.md", "--session", "s"], "");
     assert_eq!(ran.stdout, "heard 14: the\nparser\n", "{ran:?}");
     assert_eq!(ran.code, 0);
     let contents: Vec<Value> = lines(&home, "s").into_iter().map(|line| line["content"].clone()).collect();
     assert_eq!(contents[1], "Fix the\nparser");
     assert_eq!(listed(&home, &["--status", "completed"]).len(), 1);
-    say(&home, &["nosuch.md"], "").refused(3);
-    say(&home, &[], "").refused(2);
+    spawn(&home, &["nosuch.md"], "").refused(3);
+    spawn(&home, &[], "").refused(2);
 }
 
 #[test]
-fn chat_07_only_a_whole_name_is_deleted() {
+fn chat_07_a_prefix_of_a_name_does_not_delete_a_conversation() {
     let home = home_with(ECHO);
-    say(&home, &["-i", "--session", "proj-important"], "a\n").done();
-    let told = say(&home, &["--delete-session", "proj", "--yes"], "").refused(1);
-    assert!(told.contains("Session not found: proj") && told.contains("proj-important"), "{told}");
+    spawn(&home, &["-i", "--session", "proj-important"], "a\n").done();
+    let message = spawn(&home, &["--delete-session", "proj", "--yes"], "").refused(1);
+    assert!(message.contains("Session not found: proj") && message.contains("proj-important"), "{message}");
     assert!(file(&home, "proj-important").exists());
 }
 
 #[test]
-fn an_agent_that_is_not_defined_any_more_does_not_keep_a_conversation_closed() {
+fn a_conversation_can_be_resumed_after_its_agent_definition_was_deleted() {
     let home = home_with(ECHO);
     let agents = home.user().join(".claude/agents");
-    fs::create_dir_all(&agents).expect("room on disk");
-    fs::write(agents.join("qa.md"), "---\nname: qa\ndescription: strict\n---\nBe strict.\n").expect("room on disk");
-    say(&home, &["-i", "--session", "s", "--agent", "qa"], "a\n").done();
-    fs::remove_file(agents.join("qa.md")).expect("ours");
-    let ran = say(&home, &["--resume", "s"], "b\n");
+    fs::create_dir_all(&agents).expect("disk has space");
+    fs::write(agents.join("qa.md"), "---\nname: qa\ndescription: strict\n---\nBe strict.\n").expect("disk has space");
+    spawn(&home, &["-i", "--session", "s", "--agent", "qa"], "a\n").done();
+    fs::remove_file(agents.join("qa.md")).expect("writable");
+    let ran = spawn(&home, &["--resume", "s"], "b\n");
     assert!(ran.stderr.contains("'qa' is not defined any more"), "{}", ran.stderr);
     assert_eq!(lines(&home, "s").iter().filter(|line| line["type"] == "turn").count(), 4);
 }
 
 #[test]
-fn an_answer_without_a_word_is_not_added_and_a_message_that_was_answered_is_not_sent_again() {
+fn an_empty_answer_is_not_saved_and_an_answered_message_is_not_sent_again() {
     let home = home_with("p=$(cat); case $p in *nothing) exit 0;; esac; echo fine");
-    let ran = say(&home, &["-i", "--session", "s"], "say nothing\nhello\n/retry\n");
+    let ran = spawn(&home, &["-i", "--session", "s"], "say nothing\nhello\n/retry\n");
     assert!(ran.stderr.contains("without an answer") && ran.stderr.contains("no failed message"), "{}", ran.stderr);
     let turns: Vec<Value> = lines(&home, "s").into_iter().filter(|line| line["type"] == "turn").collect();
     assert_eq!(turns.iter().map(|turn| &turn["content"]).collect::<Vec<_>>(), ["hello", "fine"]);
 }
 
 #[test]
-fn a_file_that_is_there_is_not_replaced_unasked() {
+fn save_does_not_overwrite_an_existing_file() {
     let home = home_with(ECHO);
     let notes = home.user().join("notes.md");
-    fs::write(&notes, "mine").expect("room on disk");
-    let ran = say(&home, &["-i", "--session", "s"], "a\n/save ~/notes.md\n/save ~/other.md\n");
+    fs::write(&notes, "mine").expect("disk has space");
+    let ran = spawn(&home, &["-i", "--session", "s"], "a\n/save ~/notes.md\n/save ~/other.md\n");
     assert!(ran.stderr.contains("notes.md exists"), "{}", ran.stderr);
     assert_eq!(fs::read_to_string(&notes).expect("a file"), "mine");
     assert!(fs::read_to_string(home.user().join("other.md")).expect("a file").contains("- session: s"));
 }
 
 #[test]
-fn a_title_is_seen_in_every_list() {
+fn a_title_is_shown_in_every_list() {
     let home = home_with(ECHO);
-    say(&home, &["-i", "--session", "s"], "a\n/rename Release notes\nb\n").done();
+    spawn(&home, &["-i", "--session", "s"], "a\n/rename Release notes\nb\n").done();
     assert_eq!(listed(&home, &[])[0]["title"], "Release notes");
     let all: Vec<Value> = home.items(&["sessions", "--json", "--kind", "conversation"]);
     assert_eq!(all[0]["title"], "Release notes");
 }
 
-/// A terminal at the prompt after one turn.
+/// Runs one turn and returns the terminal at the prompt.
 fn after_a_turn(home: &TestHome) -> TestTerminal {
     let mut terminal = TestTerminal::open(home, &["spawn", "-i", "--session", "s"]);
     terminal.shows("spawn>");
@@ -391,7 +398,7 @@ fn after_a_turn(home: &TestHome) -> TestTerminal {
 }
 
 #[test]
-fn a_terminal_that_goes_away_ends_it_and_the_file_says_so() {
+fn a_closed_terminal_interrupts_the_conversation() {
     let home = home_with(ECHO);
     assert_eq!(after_a_turn(&home).hang_up(), 128 + 1);
     assert_eq!(listed(&home, &[])[0]["status"], "interrupted");
@@ -399,21 +406,21 @@ fn a_terminal_that_goes_away_ends_it_and_the_file_says_so() {
 }
 
 #[test]
-fn a_signal_at_the_prompt_ends_it_and_leaves_the_terminal_as_it_was() {
+fn a_signal_at_the_prompt_interrupts_the_conversation_and_restores_the_terminal() {
     let home = home_with(ECHO);
     let mut terminal = after_a_turn(&home);
-    rustix::process::kill_process(pid_of(&terminal), rustix::process::Signal::TERM).expect("our child");
+    rustix::process::kill_process(pid_of(&terminal), rustix::process::Signal::TERM).expect("child process");
     assert_eq!(terminal.wait(), 128 + 15);
     terminal.is_as_it_was();
     assert_eq!(listed(&home, &[])[0]["status"], "interrupted");
-    // when nothing is a terminal
-    let mut typist = Typist::start(&home, &["--resume", "s"]);
+    // The same without a terminal.
+    let mut typist = PipedConversation::start(&home, &["--resume", "s"]);
     typist.types("again\n");
     wait_until("the turn is saved", || lines(&home, "s").iter().any(|line| line["content"] == "again"));
     let pid = rustix::process::Pid::from_child(&typist.child);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("our child");
-    // Waiting for it would close its input, which ends it, too.
-    wait_until("it has ended", || typist.child.try_wait().expect("our child").is_some());
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("child process");
+    // `Child::wait` would close the input, which ends the process too.
+    wait_until("the process has exited", || typist.child.try_wait().expect("child process").is_some());
     assert_eq!(listed(&home, &[])[0]["status"], "interrupted");
 }
 
@@ -422,7 +429,7 @@ fn pid_of(terminal: &TestTerminal) -> rustix::process::Pid {
 }
 
 #[test]
-fn aur_is_another_name_for_it() {
+fn aur_is_another_name_for_coven_spawn() {
     let home = home_with(ECHO);
     let coven = home.command(&["--version"]).get_program().to_owned();
     let aur = PathBuf::from(coven).with_file_name("aur");
@@ -439,41 +446,41 @@ fn aur_is_another_name_for_it() {
     assert_eq!(run(&["dance"]).code, 2);
 }
 
-/// Somebody who types into a conversation through a pipe.
-struct Typist {
+/// A conversation with a pipe as its input.
+struct PipedConversation {
     child: Child,
-    heard: PathBuf,
+    stderr: PathBuf,
 }
 
-impl Typist {
+impl PipedConversation {
     fn start(home: &TestHome, args: &[&str]) -> Self {
-        let heard = home.folder().join("heard");
-        let out = fs::File::create(&heard).expect("room on disk");
+        let stderr = home.folder().join("stderr");
+        let out = fs::File::create(&stderr).expect("disk has space");
         let mut command = home.command(&[&["spawn"], args].concat());
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(out);
-        let mut this = Self { child: command.spawn().expect("coven runs"), heard };
-        eventually("it greets", || this.heard().contains("/help").then_some(()));
+        let mut this = Self { child: command.spawn().expect("coven starts"), stderr };
+        eventually("the greeting is printed", || this.stderr().contains("/help").then_some(()));
         this.types("");
         this
     }
 
-    fn heard(&self) -> String {
-        fs::read_to_string(&self.heard).unwrap_or_default()
+    fn stderr(&self) -> String {
+        fs::read_to_string(&self.stderr).unwrap_or_default()
     }
 
     fn types(&mut self, text: &str) {
-        self.child.stdin.as_mut().expect("open").write_all(text.as_bytes()).expect("it reads");
+        self.child.stdin.as_mut().expect("open").write_all(text.as_bytes()).expect("conversation reads");
     }
 
     fn leave(&mut self) {
         drop(self.child.stdin.take());
-        assert!(self.child.wait().expect("our child").success());
+        assert!(self.child.wait().expect("child process").success());
     }
 }
 
-impl Drop for Typist {
+impl Drop for PipedConversation {
     fn drop(&mut self) {
-        // Does nothing to one that has ended.
+        // No effect on a process that has exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! Conversations where everything else is found: the list, the browser, the API, exports. They are only read there.
+//! Conversations in the session list, the browser, the API and exports, which only read them.
 
 use std::fs;
 
@@ -6,14 +6,14 @@ use coven_testing::{TestHome, TestTerminal};
 use hyper::Method;
 use serde_json::{Value, json};
 
-use crate::chat::{ECHO, file, home_with, lines, say};
+use crate::chat::{ECHO, file, home_with, lines, spawn};
 
-/// A home with a session that has ended and a conversation of one exchange.
+/// Creates a home with an ended session and a conversation of one exchange.
 fn home_with_both() -> TestHome {
     let home = home_with(ECHO);
     home.coven(&["run", "--background", "--title", "a shell", "--", "true"]).done();
     home.sessions().iter().for_each(|it| drop(home.wait_for_end(&it.id)));
-    say(&home, &["-i", "--session", "talk-1"], "hello world\n").done();
+    spawn(&home, &["-i", "--session", "talk-1"], "hello world\n").done();
     home
 }
 
@@ -22,7 +22,7 @@ fn ids(records: &[Value]) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn the_list_has_both_kinds_and_says_how_to_go_on() {
+fn the_list_has_both_kinds_and_the_command_to_resume() {
     let home = home_with_both();
     let all: Vec<Value> = home.items(&["sessions", "--json"]);
     let [talk, session] = all.as_slice() else { panic!("{all:?}") };
@@ -46,9 +46,9 @@ fn the_list_has_both_kinds_and_says_how_to_go_on() {
 }
 
 #[test]
-fn a_file_of_which_nothing_can_be_said_is_named_and_the_others_are_listed() {
+fn an_unreadable_conversation_is_reported_and_the_others_are_listed() {
     let home = home_with_both();
-    fs::write(file(&home, "broken"), "no JSON\n{}\n").expect("room on disk");
+    fs::write(file(&home, "broken"), "no JSON\n{}\n").expect("disk has space");
     let ran = home.coven(&["sessions", "--json"]);
     assert!(ran.stderr.contains("skipped conversation broken"), "{}", ran.stderr);
     assert_eq!(serde_json::from_str::<Value>(&ran.done()).expect("a page")["items"].as_array().map(Vec::len), Some(2));
@@ -58,9 +58,9 @@ fn a_file_of_which_nothing_can_be_said_is_named_and_the_others_are_listed() {
 }
 
 #[test]
-fn programs_read_them_from_the_daemon_and_cannot_change_them() {
+fn the_api_reads_conversations_and_cannot_change_them() {
     let home = home_with_both();
-    say(&home, &["-i", "--session", "talk-2"], "").done();
+    spawn(&home, &["-i", "--session", "talk-2"], "").done();
     let listed: Value = home.read("/api/v1/conversations?limit=1");
     assert_eq!((&listed["total"], listed["items"].as_array().map(Vec::len)), (&json!(2), Some(1)));
     assert_eq!(listed["items"][0]["id"], "talk-2");
@@ -73,7 +73,7 @@ fn programs_read_them_from_the_daemon_and_cannot_change_them() {
     let one: Value = home.read("/api/v1/conversations/talk-1");
     assert_eq!((&one["kind"], &one["status"]), (&json!("conversation"), &json!("completed")));
     home.get("/api/v1/conversations/talk").refused(400, "ambiguous_id");
-    home.get("/api/v1/conversations/nobody").refused(404, "conversation_not_found");
+    home.get("/api/v1/conversations/unknown").refused(404, "conversation_not_found");
     home.get("/api/v1/conversations/..%2Fetc").refused(404, "conversation_not_found");
     let last: Value = home.read("/api/v1/conversations/talk-1/turns?limit=1");
     assert_eq!((&last["items"][0]["role"], &last["next"]), (&json!("assistant"), &json!("1")));
@@ -90,20 +90,23 @@ fn programs_read_them_from_the_daemon_and_cannot_change_them() {
 }
 
 #[test]
-fn what_is_meant_for_sessions_points_to_where_a_conversation_goes_on() {
+fn session_commands_refer_to_the_command_that_resumes_a_conversation() {
     let home = home_with_both();
     for verb in [&["attach", "talk-1"][..], &["kill", "talk"], &["show", "talk-1"], &["input", "talk-1", "x"]] {
-        let told = home.coven(verb).refused(3);
-        assert!(told.contains("talk-1 is a conversation") && told.contains("coven spawn --resume talk-1"), "{told}");
+        let message = home.coven(verb).refused(3);
+        assert!(
+            message.contains("talk-1 is a conversation") && message.contains("coven spawn --resume talk-1"),
+            "{message}"
+        );
     }
-    let told = home.coven(&["attach", "nobody"]).refused(3);
-    assert!(told.contains("no session has the id"), "{told}");
+    let message = home.coven(&["attach", "unknown"]).refused(3);
+    assert!(message.contains("no session has the id"), "{message}");
 }
 
 #[test]
 fn a_conversation_is_exported_without_a_daemon() {
     let home = home_with(ECHO);
-    say(&home, &["-i", "--session", "talk-1"], "a <b> & c\n").done();
+    spawn(&home, &["-i", "--session", "talk-1"], "a <b> & c\n").done();
     let text = home.coven(&["export", "talk-1"]).done();
     assert!(text.contains("- session: talk-1") && text.contains("a <b> & c"), "{text}");
     let page = home.coven(&["export", "talk-1", "--format", "html"]).done();
@@ -118,31 +121,31 @@ fn a_conversation_is_exported_without_a_daemon() {
     assert_eq!(exported, lines(&home, "talk-1")[..3]);
     home.coven(&["export", "talk-1", "--format", "asciicast"]).refused(2);
     assert!(home.daemons().is_empty());
-    // A prefix may be a session's: the daemon is asked first.
+    // A prefix may belong to a session, so the daemon is asked first.
     assert_eq!(home.coven(&["export", "tal"]).done(), text);
-    home.coven(&["export", "nobody"]).refused(3);
+    home.coven(&["export", "unknown"]).refused(3);
 }
 
 #[test]
 fn a_damaged_conversation_is_not_exported_in_part() {
     let home = home_with(ECHO);
-    say(&home, &["-i", "--session", "s"], "one\ntwo\n").done();
+    spawn(&home, &["-i", "--session", "s"], "one\ntwo\n").done();
     let text = fs::read_to_string(file(&home, "s")).expect("a file").replacen("\"role\"", "\"rol", 1);
-    fs::write(file(&home, "s"), text).expect("room on disk");
+    fs::write(file(&home, "s"), text).expect("disk has space");
     let out = home.project().join("s.txt");
-    let told = home.coven(&["export", "s", "--output", &out.display().to_string()]).refused(1);
-    assert!(told.contains("is damaged") && told.contains("coven spawn --resume s --recover"), "{told}");
+    let message = home.coven(&["export", "s", "--output", &out.display().to_string()]).refused(1);
+    assert!(message.contains("is damaged") && message.contains("coven spawn --resume s --recover"), "{message}");
     assert!(!out.exists());
 }
 
 #[test]
-fn the_browser_shows_a_conversation_and_goes_on_with_it() {
+fn the_browser_shows_and_resumes_a_conversation() {
     let home = home_with_both();
     let mut terminal = TestTerminal::open(&home, &["sessions"]);
     terminal.shows("1 session · 1 conversation");
     terminal.shows("talk-1: conversation, 2 turns");
     terminal.shows("heard 11: world");
-    // What a session allows, a conversation does not.
+    // The keys of sessions do not work on a conversation.
     terminal.types("x");
     terminal.shows("conversations are only read here");
     terminal.types("\r");
@@ -153,5 +156,5 @@ fn the_browser_shows_a_conversation_and_goes_on_with_it() {
     terminal.shows("talk-1: conversation, 4 turns");
     terminal.types("q");
     assert_eq!(terminal.wait(), 0);
-    assert_eq!(say(&home, &["--list-sessions", "--json"], "").done().matches("\"turn_count\": 4").count(), 1);
+    assert_eq!(spawn(&home, &["--list-sessions", "--json"], "").done().matches("\"turn_count\": 4").count(), 1);
 }

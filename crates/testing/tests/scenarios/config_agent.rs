@@ -1,11 +1,11 @@
-//! An agent that only the config describes: in a terminal, in print mode and over ACP, and one that is like another.
+//! Agents defined in the config: in a terminal, in print mode, over ACP, and based on another agent.
 
 use coven_testing::{TestHome, eventually};
 use serde_json::{Value, json};
 
-use crate::chat::{lines, say};
+use crate::chat::{lines, spawn};
 
-/// A started home in a Git repository, with the fake agent under this name and these harnesses in the config.
+/// Starts a home in a Git repository, with the fake agent under this name and these harnesses in the config.
 fn home_with_harnesses(program: &str, harnesses: Value) -> TestHome {
     let home = TestHome::in_repository(json!({ "harnesses": harnesses }));
     home.install(program);
@@ -14,7 +14,7 @@ fn home_with_harnesses(program: &str, harnesses: Value) -> TestHome {
 }
 
 #[test]
-fn an_agent_of_the_config_runs_over_every_channel() {
+fn an_agent_from_the_config_runs_over_every_channel() {
     let mine = json!({
         "program": "my-agent", "prompt": "afterDashes", "identity": "my-agent", "acpArgs": ["--acp"],
         "print": { "args": ["-p"] },
@@ -28,14 +28,14 @@ fn an_agent_of_the_config_runs_over_every_channel() {
     home.wait_for_text(&session.id, "over ACP");
 
     home.env.push(("AURORA_SPAWN_TOOL".to_owned(), "mine".to_owned()));
-    say(&home, &["-i", "--session", "s"], "say printed\n").done();
-    let said = lines(&home, "s");
-    assert_eq!(said[0]["harness"], "mine");
-    assert!(said.iter().any(|line| line["content"] == "printed"), "{said:?}");
+    spawn(&home, &["-i", "--session", "s"], "say printed\n").done();
+    let entries = lines(&home, "s");
+    assert_eq!(entries[0]["harness"], "mine");
+    assert!(entries.iter().any(|line| line["content"] == "printed"), "{entries:?}");
 }
 
 #[test]
-fn a_wrapper_of_another_name_can_be_like_a_built_in_agent() {
+fn a_wrapper_can_be_based_on_a_built_in_agent() {
     let wrapped =
         json!({ "like": "claude", "program": "my-claude", "args": ["--model", "opus"], "env": { "MODE": "quiet" } });
     let home = TestHome::in_repository(json!({ "harnesses": { "wrapped": wrapped } }));
@@ -54,23 +54,23 @@ fn a_wrapper_of_another_name_can_be_like_a_built_in_agent() {
 }
 
 #[test]
-fn an_agent_that_is_like_an_unknown_one_is_reported_by_key() {
+fn an_agent_based_on_an_unknown_one_is_reported_with_its_key() {
     let home = TestHome::new();
     home.configure(json!({ "harnesses": { "mine": { "like": "hal9000" } } }));
-    let told = home.coven(&["config", "check"]).refused(2);
-    assert!(told.contains("harnesses.mine") && told.contains("like: \"hal9000\""), "{told}");
+    let message = home.coven(&["config", "check"]).refused(2);
+    assert!(message.contains("harnesses.mine") && message.contains("like: \"hal9000\""), "{message}");
 }
 
 #[test]
-fn an_agent_without_a_terminal_is_listed_and_says_why_it_has_none() {
+fn an_agent_without_a_terminal_is_listed_and_refused_with_the_reason() {
     let home = TestHome::started();
     home.install("cline");
     let listed: Value = home.json(&["harness", "list", "--json"]);
     let ids: Vec<&str> =
         listed["items"].as_array().expect("a list").iter().filter_map(|it| it["id"].as_str()).collect();
     assert!(ids.contains(&"goose") && !ids.contains(&"cursor"), "{ids:?}");
-    let cline = listed["items"].as_array().expect("a list").iter().find(|it| it["id"] == "cline").expect("it");
+    let cline = listed["items"].as_array().expect("a list").iter().find(|it| it["id"] == "cline").expect("is listed");
     assert_eq!(cline["argv"].as_array().and_then(|argv| argv.last()), Some(&json!("--acp")));
-    let told = home.coven(&["run", "cline", "fix it"]).refused(2);
-    assert!(told.contains("in a terminal") && told.contains("harnesses.cline.prompt"), "{told}");
+    let message = home.coven(&["run", "cline", "fix it"]).refused(2);
+    assert!(message.contains("in a terminal") && message.contains("harnesses.cline.prompt"), "{message}");
 }

@@ -1,11 +1,11 @@
-//! The agent that is used where none is named: the same for sessions, tasks and conversations.
+//! The default agent: the same for sessions, tasks and conversations.
 
 use coven_testing::{TestHome, eventually};
 use serde_json::{Value, json};
 
-use crate::chat::{lines, say};
+use crate::chat::{lines, spawn};
 
-/// The harnesses that a session, a step of a task and a conversation get where none is named.
+/// Returns the default harness of a session, of a task's step and of a conversation.
 fn chosen(home: &TestHome) -> [String; 3] {
     let word = |value: &Value| value.as_str().expect("a harness").to_owned();
     let session: Value = home.json(&["run", "--json"]);
@@ -13,11 +13,11 @@ fn chosen(home: &TestHome) -> [String; 3] {
     let id = word(&task["id"]);
     home.start_task(&id);
     let step = eventually("the step has a session", || home.agents_of(&id).pop()?.session_id);
-    say(home, &["-i", "--session", "s"], "").done();
+    spawn(home, &["-i", "--session", "s"], "").done();
     [word(&session["harness"]), home.session(&step.to_string()).harness, word(&lines(home, "s")[0]["harness"])]
 }
 
-/// A Git repository with agents that end at once.
+/// Starts a home in a Git repository, with agents that exit immediately.
 fn home_with_agents(names: &[&str], config: Value) -> TestHome {
     let home = TestHome::in_repository(config);
     names.iter().for_each(|name| home.write_agent(name, "#!/bin/sh\nexit 0\n"));
@@ -36,7 +36,7 @@ fn without_a_configured_default_it_is_the_first_installed_agent() {
     let home = home_with_agents(&["codex", "gemini"], json!({}));
     assert_eq!(chosen(&home), ["claude", "claude", "claude"]);
     let home = TestHome::in_repository(json!({}));
-    std::fs::remove_file(home.agents().join("claude")).expect("it is there");
+    std::fs::remove_file(home.agents().join("claude")).expect("exists");
     home.write_agent("codex", "#!/bin/sh\nexit 0\n");
     home.start();
     assert_eq!(chosen(&home), ["codex", "codex", "codex"]);
@@ -49,11 +49,11 @@ fn the_agent_of_an_older_config_is_the_default_for_all() {
 }
 
 #[test]
-fn where_no_agent_is_installed_the_message_says_what_to_do() {
+fn without_an_installed_agent_the_message_has_advice() {
     let home = TestHome::new();
-    std::fs::remove_file(home.agents().join("claude")).expect("it is there");
-    let told = home.coven(&["run", "--json"]).refused(2);
-    assert!(told.contains("claude, codex") && told.contains("defaultHarness"), "{told}");
+    std::fs::remove_file(home.agents().join("claude")).expect("exists");
+    let message = home.coven(&["run", "--json"]).refused(2);
+    assert!(message.contains("claude, codex") && message.contains("defaultHarness"), "{message}");
 }
 
 #[test]

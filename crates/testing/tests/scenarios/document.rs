@@ -1,10 +1,10 @@
-//! The OpenAPI document against what the daemon answers.
+//! The daemon's answers match the OpenAPI document.
 
 use coven_testing::TestHome;
 use coven_testing::agents::behaving;
 use serde_json::{Value, json};
 
-/// Where a value is not what its schema says, as a path into the value.
+/// Finds the parts of a value that do not match its schema, as paths into the value.
 fn misfits(document: &Value, schema: &Value, value: &Value, at: &str, found: &mut Vec<String>) {
     if let Some(name) = schema["$ref"].as_str() {
         let schema = document.pointer(name.trim_start_matches('#')).unwrap_or_else(|| panic!("there is no {name}"));
@@ -27,7 +27,7 @@ fn misfits(document: &Value, schema: &Value, value: &Value, at: &str, found: &mu
     let kinds: Vec<&str> = match &schema["type"] {
         Value::String(kind) => vec![kind],
         Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
-        // Anything goes.
+        // No type: any value matches.
         _ => return,
     };
     let kind = match value {
@@ -58,9 +58,9 @@ fn misfits(document: &Value, schema: &Value, value: &Value, at: &str, found: &mu
     }
 }
 
-/// Reads a route and compares the answer with the document.
+/// Reads a route and asserts that the answer matches the document.
 #[track_caller]
-fn is_as_documented(home: &TestHome, document: &Value, route: &str, path: &str) -> Value {
+fn assert_documented(home: &TestHome, document: &Value, route: &str, path: &str) -> Value {
     let schema = &document["paths"][route]["get"]["responses"]["200"]["content"]["application/json"]["schema"];
     assert!(schema.is_object(), "{route} is documented");
     let answer: Value = home.read(path);
@@ -71,24 +71,24 @@ fn is_as_documented(home: &TestHome, document: &Value, route: &str, path: &str) 
 }
 
 #[test]
-fn what_is_known_of_an_agent_is_as_documented() {
+fn the_state_of_an_agent_matches_the_document() {
     let config = json!({ "harnesses": { "mute": behaving("silent"), "odd": behaving("modes_list") } });
     let home = TestHome::started_with_agent(config);
     let repo = home.make_repo("app");
     let document: Value = home.read("/api/openapi.json");
-    let look = |id: &str| {
-        is_as_documented(&home, &document, "/api/v1/sessions/{id}/agent", &format!("/api/v1/sessions/{id}/agent"))
+    let read_state = |id: &str| {
+        assert_documented(&home, &document, "/api/v1/sessions/{id}/agent", &format!("/api/v1/sessions/{id}/agent"))
     };
 
-    // It has told nothing yet.
-    let mute = look(&home.open_as(&repo, "mute").id);
+    // The agent has not sent its state yet.
+    let mute = read_state(&home.open_as(&repo, "mute").id);
     assert_eq!((&mute["modes"], &mute["config_options"]), (&Value::Null, &Value::Null));
     let odd = home.open_as(&repo, "odd").id;
     home.wait_for_rest(&odd);
-    assert_eq!(look(&odd)["modes"], Value::Null);
+    assert_eq!(read_state(&odd)["modes"], Value::Null);
     let usual = home.open(&repo).id;
     home.turn(&usual, "usage 1234 ;; commands web,test");
-    let usual = look(&usual);
+    let usual = read_state(&usual);
     assert!(
         usual["modes"].is_object() && usual["config_options"].is_array() && usual["commands"].is_array(),
         "{usual}"
@@ -96,7 +96,7 @@ fn what_is_known_of_an_agent_is_as_documented() {
 }
 
 #[test]
-fn the_history_of_a_task_is_as_documented() {
+fn the_history_of_a_task_matches_the_document() {
     let home = TestHome::started();
     let document: Value = home.read("/api/openapi.json");
     let task: Value = home.post("/api/v1/tasks", &json!({ "title": "first", "tags": ["a"] })).json();
@@ -104,7 +104,7 @@ fn the_history_of_a_task_is_as_documented() {
     home.coven(&["task", "edit", id, "--title", "second", "--priority", "1"]).done();
 
     let path = format!("/api/v1/tasks/{id}/history");
-    let history = is_as_documented(&home, &document, "/api/v1/tasks/{id}/history", &path);
+    let history = assert_documented(&home, &document, "/api/v1/tasks/{id}/history", &path);
 
     assert!(history["items"].as_array().is_some_and(|it| it.iter().any(|it| it["old"] == "first")), "{history}");
 }

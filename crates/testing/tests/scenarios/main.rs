@@ -1,5 +1,5 @@
-//! One test per scenario of `scenarios.tsv`, named after its number, and one per verb of the command line, against the
-//! built binary.
+//! Tests of the built binary: one per scenario of `scenarios.tsv`, named after its number, and one per verb of the
+//! command line.
 
 mod advice;
 mod agent;

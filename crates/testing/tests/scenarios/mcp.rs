@@ -1,4 +1,4 @@
-//! `coven mcp` as an agent's process starts it, spoken to in plain lines, and its entry in the agents' settings.
+//! `coven mcp` as a process with pipes, and its entry in the settings of agents.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -31,16 +31,16 @@ impl Server {
     }
 
     fn send(&mut self, message: &Value) {
-        writeln!(self.input.as_mut().expect("open"), "{message}").expect("it reads");
+        writeln!(self.input.as_mut().expect("open"), "{message}").expect("server reads");
     }
 
     fn line(&mut self) -> Value {
         let mut line = String::new();
-        self.output.as_mut().expect("open").read_line(&mut line).expect("it writes");
+        self.output.as_mut().expect("open").read_line(&mut line).expect("server writes");
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
-    fn begin(&mut self, tool: &str, arguments: &Value) {
+    fn start_call(&mut self, tool: &str, arguments: &Value) {
         self.calls += 1;
         let params = json!({"name": tool, "arguments": arguments});
         let id = self.calls;
@@ -53,17 +53,17 @@ impl Server {
         answer["result"].take()
     }
 
-    /// The text of a call that must succeed.
+    /// Calls a tool, asserts success and returns the text.
     fn text(&mut self, tool: &str, arguments: &Value) -> String {
-        self.begin(tool, arguments);
+        self.start_call(tool, arguments);
         let result = self.end();
         assert_eq!(result["isError"], false, "{result}");
         result["content"][0]["text"].as_str().expect("text").to_owned()
     }
 
-    /// The data of a call that must succeed.
+    /// Calls a tool, asserts success and returns the data.
     fn data(&mut self, tool: &str, arguments: &Value) -> Value {
-        self.begin(tool, arguments);
+        self.start_call(tool, arguments);
         let mut result = self.end();
         assert_eq!(result["isError"], false, "{result}");
         result["structuredContent"].take()
@@ -71,11 +71,11 @@ impl Server {
 
     fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(i32::try_from(self.child.id()).expect("a pid")).expect("a pid");
-        kill_process(pid, signal).expect("our child");
+        kill_process(pid, signal).expect("child process");
     }
 
     fn wait(&mut self) -> ExitStatus {
-        self.child.wait().expect("our child")
+        self.child.wait().expect("child process")
     }
 }
 
@@ -90,9 +90,9 @@ fn question() -> Value {
     json!({"questions": [{"prompt": "Which?", "title": "T", "options": [{"label": "A"}, {"label": "B"}], "multiSelect": false}]})
 }
 
-/// The only set that waits, as soon as it does.
+/// Waits for a pending set and returns its id.
 fn waiting(home: &TestHome) -> String {
-    eventually("a set waits", || {
+    eventually("a set is pending", || {
         let sets: Vec<Value> = home.items(&["questions", "list", "--json"]);
         sets.first().map(|set| set["id"].as_str().expect("an id").to_owned())
     })
@@ -108,7 +108,7 @@ fn an_agent_in_a_session_asks_and_gets_the_answer() {
     let mut home = TestHome::new();
     home.env.push(("COVEN_SESSION_ID".to_owned(), "0c7e49a2-1111-4222-8333-444455556666".to_owned()));
     let mut server = Server::start(&home);
-    server.begin("ask_user_questions", &question());
+    server.start_call("ask_user_questions", &question());
     let id = waiting(&home);
     let set: Value = home.json(&["questions", "show", &id, "--json"]);
     assert_eq!(set["session_id"], "0c7e49a2-1111-4222-8333-444455556666");
@@ -118,7 +118,7 @@ fn an_agent_in_a_session_asks_and_gets_the_answer() {
 }
 
 #[test]
-fn ask_08_however_the_client_goes_nothing_stays_pending() {
+fn ask_08_no_set_stays_pending_regardless_of_how_the_client_disconnects() {
     let home = TestHome::new();
     type Go = fn(&mut Server);
     let ways: [(&str, Go); 6] = [
@@ -131,20 +131,20 @@ fn ask_08_however_the_client_goes_nothing_stays_pending() {
     ];
     for (how, go) in ways {
         let mut server = Server::start(&home);
-        server.begin("ask_user_questions", &question());
+        server.start_call("ask_user_questions", &question());
         let id = waiting(&home);
         go(&mut server);
         assert!(server.wait().success(), "{how}");
         let stored = fs::read_to_string(home.user().join(format!(".local/share/auq/sessions/{id}/status.json")));
-        assert!(stored.expect("a file").contains("\"abandoned\""), "{how}: before anybody else looked");
+        assert!(stored.expect("a file").contains("\"abandoned\""), "{how}: the server itself has abandoned the set");
     }
 }
 
 #[test]
-fn ask_08_what_a_killed_server_leaves_is_abandoned_by_the_next_who_looks() {
+fn ask_08_the_next_command_abandons_the_sets_of_a_killed_server() {
     let home = TestHome::new();
     let mut server = Server::start(&home);
-    server.begin("ask_user_questions", &question());
+    server.start_call("ask_user_questions", &question());
     let id = waiting(&home);
     server.signal(Signal::KILL);
     server.wait();
@@ -155,7 +155,7 @@ fn ask_08_what_a_killed_server_leaves_is_abandoned_by_the_next_who_looks() {
 }
 
 #[test]
-fn input_that_ends_at_once_leaves_nothing_pending_either() {
+fn input_that_ends_immediately_leaves_no_pending_set() {
     let home = TestHome::new();
     let lines = [
         json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}}),
@@ -171,7 +171,7 @@ fn input_that_ends_at_once_leaves_nothing_pending_either() {
 }
 
 #[test]
-fn garbage_is_no_reason_to_hang() {
+fn invalid_input_does_not_block_the_server() {
     let home = TestHome::new();
     for input in ["", "not json\n", "{}\n", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\"}\n"] {
         let ran = home.coven_with_input(&["mcp"], input.as_bytes());
@@ -180,27 +180,29 @@ fn garbage_is_no_reason_to_hang() {
 }
 
 #[test]
-fn an_agent_sees_its_neighbours_and_drives_them_only_where_it_may() {
+fn an_agent_can_list_other_sessions_and_control_them_only_if_allowed() {
     let home = TestHome::started();
     let id: Value = home.json(&["run", "claude", "ask hello ;; hang", "--json", "--title", "Neighbour"]);
     let id = id["id"].as_str().expect("an id");
     let mut server = Server::start(&home);
     let listed = server.text("list_sessions", &json!({"status": "running"}));
     assert!(listed.starts_with("1 of 1 sessions") && listed.contains("Neighbour"), "{listed}");
-    wait_until("its screen is seen", || {
+    wait_until("the screen shows the prompt", || {
         server.text("read_session", &json!({"session_id": &id[..8]})).contains("hello")
     });
-    server.begin("send_input", &json!({"session_id": id, "text": "x"}));
+    server.start_call("send_input", &json!({"session_id": id, "text": "x"}));
     assert!(server.end()["content"][0]["text"].as_str().expect("text").contains("mcp.allowControl"));
 
     home.configure(json!({"mcp": {"allowControl": true}, "sessions": {"killGraceSeconds": 2.0}}));
     let mut server = Server::start(&home);
     server.text("send_input", &json!({"session_id": id, "text": "typed"}));
-    wait_until("it arrived", || server.text("read_session", &json!({"session_id": id})).contains("answer:typed"));
+    wait_until("the input has arrived", || {
+        server.text("read_session", &json!({"session_id": id})).contains("answer:typed")
+    });
     let started =
         server.text("start_session", &json!({"harness": "claude", "prompt": "say second ;; hang", "title": "Second"}));
     assert!(started.starts_with("started: ") && started.ends_with("Second"), "{started}");
-    server.begin("read_session", &json!({"session_id": "deadbeef"}));
+    server.start_call("read_session", &json!({"session_id": "deadbeef"}));
     let missing = server.end();
     assert!(missing["isError"] == true && missing["content"][0]["text"].as_str().expect("text").contains("deadbeef"));
 }
@@ -255,12 +257,12 @@ fn an_agent_reads_sessions_and_messages_page_by_page() {
         }
     }
     assert_eq!(read, all, "the newest page first, then back to the start");
-    server.begin("read_session", &json!({"session_id": session, "cursor": "x"}));
+    server.start_call("read_session", &json!({"session_id": session, "cursor": "x"}));
     assert_eq!(server.end()["isError"], true);
 }
 
 #[test]
-fn a_terminal_is_told_what_the_server_is_for() {
+fn on_a_terminal_the_server_explains_its_purpose() {
     let home = TestHome::new();
     let mut terminal = TestTerminal::open(&home, &["mcp"]);
     terminal.shows("coven mcp install <agent>");
@@ -268,7 +270,7 @@ fn a_terminal_is_told_what_the_server_is_for() {
 }
 
 #[test]
-fn the_server_is_put_into_an_agents_settings_and_taken_out_again() {
+fn the_server_is_added_to_and_removed_from_the_settings_of_an_agent() {
     let home = TestHome::new();
     let file = home.user().join(".gemini/settings.json");
     let shown = home.coven(&["mcp", "install", "gemini", "--dry-run"]).done();
@@ -277,9 +279,9 @@ fn the_server_is_put_into_an_agents_settings_and_taken_out_again() {
     let refusal = home.coven(&["mcp", "install", "gemini"]).refused(2);
     assert!(refusal.contains("--yes") && !file.exists(), "there is no terminal to ask on: {refusal}");
 
-    fs::create_dir_all(file.parent().expect("a folder")).expect("room on disk");
+    fs::create_dir_all(file.parent().expect("a folder")).expect("disk has space");
     let before = "{\n  // mine\n  \"theme\": \"dark\"\n}\n";
-    fs::write(&file, before).expect("room on disk");
+    fs::write(&file, before).expect("disk has space");
     home.coven(&["mcp", "install", "gemini", "--yes"]).done();
     let text = fs::read_to_string(&file).expect("a file");
     assert!(text.contains("// mine") && text.contains("\"coven\""), "{text}");
@@ -289,7 +291,7 @@ fn the_server_is_put_into_an_agents_settings_and_taken_out_again() {
     let text = fs::read_to_string(&file).expect("a file");
     assert!(!text.contains("coven") && text.contains("// mine") && text.contains("dark"), "{text}");
 
-    fs::write(&file, "{ broken").expect("room on disk");
+    fs::write(&file, "{ broken").expect("disk has space");
     let refusal = home.coven(&["mcp", "install", "gemini", "--yes"]).refused(2);
     assert!(refusal.contains("settings.json"), "{refusal}");
     assert_eq!(fs::read_to_string(&file).expect("a file"), "{ broken");

@@ -1,4 +1,4 @@
-//! Sessions by title, several at once, renamed, and completed by the shell.
+//! Sessions by title, several in one command, renamed, and completed by the shell.
 
 use std::process::Command;
 
@@ -6,29 +6,29 @@ use coven_testing::TestHome;
 use coven_testing::records::SessionRecord;
 use serde_json::{Value, json};
 
-/// A session that runs until it is ended.
+/// Launches a session that runs until it is killed.
 fn running(home: &TestHome, title: &str) -> String {
     home.json::<SessionRecord>(&["run", "claude", "hang", "--title", title, "--json"]).id
 }
 
 #[test]
-fn a_session_is_named_by_its_title_as_by_its_id() {
+fn a_session_can_be_addressed_by_its_title() {
     let home = TestHome::started();
     let id = running(&home, "fix the parser");
     assert_eq!(home.json::<SessionRecord>(&["show", "fix the parser", "--json"]).id, id);
     home.coven(&["kill", "fix the parser"]).done();
     assert_eq!(home.coven(&["wait", "fix the parser"]).code, 1);
-    // Of several with one title, the one that has not ended is meant.
+    // Of several sessions with the same title, the running one is used.
     let again = running(&home, "fix the parser");
     assert_eq!(home.json::<SessionRecord>(&["show", "fix the parser", "--json"]).id, again);
     running(&home, "fix the parser");
-    let told = home.coven(&["show", "fix the parser"]).refused(2);
-    assert!(told.contains("several sessions have the title") && told.contains(&again), "{told}");
+    let message = home.coven(&["show", "fix the parser"]).refused(2);
+    assert!(message.contains("several sessions have the title") && message.contains(&again), "{message}");
     home.coven(&["show", "fix the"]).refused(3);
 }
 
 #[test]
-fn several_sessions_are_named_in_one_command() {
+fn one_command_accepts_several_sessions() {
     let home = TestHome::started();
     let (first, second) = (running(&home, "first"), running(&home, "second"));
     let ran = home.coven(&["kill", "first", "no such session", &second]);
@@ -43,11 +43,11 @@ fn several_sessions_are_named_in_one_command() {
 }
 
 #[test]
-fn a_renamed_session_has_the_new_title_and_an_event_says_so() {
+fn a_renamed_session_has_the_new_title_and_an_event() {
     let home = TestHome::started();
     let id = running(&home, "before");
-    let told = home.coven(&["rename", "before", "the", "parser"]).done();
-    assert!(told.starts_with("renamed: the parser "), "{told}");
+    let message = home.coven(&["rename", "before", "the", "parser"]).done();
+    assert!(message.starts_with("renamed: the parser "), "{message}");
     assert_eq!(home.session(&id).title, "the parser");
     home.coven(&["show", "before"]).refused(3);
     let renamed = home.events_since("0").items.into_iter().find(|event| event.kind == "session.renamed");
@@ -58,7 +58,7 @@ fn a_renamed_session_has_the_new_title_and_an_event_says_so() {
 }
 
 #[test]
-fn the_shell_completes_what_the_running_daemon_has() {
+fn the_shell_completes_sessions_of_the_running_daemon() {
     let home = TestHome::started();
     let (lives, over) = (running(&home, "fix it"), running(&home, "done"));
     home.coven(&["kill", &over]).done();
@@ -69,7 +69,7 @@ fn the_shell_completes_what_the_running_daemon_has() {
     assert_eq!(complete(&["run", "cla"]), "claude\n");
     let fish = home.coven(&["complete", "fish", "archive", ""]).done();
     assert_eq!(fish, format!("{}\tdone\n", &over[..8]));
-    // Through the script, as the shell does it.
+    // Through the completion script.
     let script = home.coven(&["completions", "bash"]).done();
     let script = format!("{script}\nCOMP_WORDS=(coven kill ''); COMP_CWORD=2; _coven; echo \"${{COMPREPLY[*]}}\"");
     let folder = coven_testing::program::coven().parent().expect("a folder").display().to_string();

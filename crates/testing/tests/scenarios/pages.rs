@@ -1,4 +1,4 @@
-//! Every list is a page: following `next` gives each row once, also while rows are added.
+//! Every list is paged: following `next` returns each row once, even while rows are added.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ fn walk(key: &str, mut page: impl FnMut(Option<&str>) -> List<Value>, mut add: i
             return found;
         }
     }
-    panic!("the list has no end: {found:?}")
+    panic!("endless list: {found:?}")
 }
 
 /// Walks a list of the API.
@@ -55,11 +55,11 @@ fn walk_verb(home: &TestHome, verb: &[&str], key: &str, add: impl FnMut()) -> Ve
     walk(key, page, add)
 }
 
-/// All rows that were there from the start, each row once.
+/// Asserts that every expected row was found and that no row was found twice.
 #[track_caller]
-fn each_once(found: &[String], expected: &[String]) {
+fn assert_each_once(found: &[String], expected: &[String]) {
     let distinct: BTreeSet<&String> = found.iter().collect();
-    assert_eq!(distinct.len(), found.len(), "a row came twice: {found:?}");
+    assert_eq!(distinct.len(), found.len(), "duplicate row: {found:?}");
     let missing: Vec<_> = expected.iter().filter(|id| !distinct.contains(id)).collect();
     assert!(missing.is_empty(), "{missing:?} are missing in {found:?}");
 }
@@ -70,7 +70,7 @@ fn ask(home: &TestHome) -> String {
 }
 
 #[test]
-fn question_sets_are_pages_with_and_without_a_daemon() {
+fn question_sets_are_paged_with_and_without_a_daemon() {
     let home = TestHome::new();
     let mut sets: Vec<String> = (0..7).map(|_| ask(&home)).collect();
 
@@ -83,9 +83,9 @@ fn question_sets_are_pages_with_and_without_a_daemon() {
     let found = walk_verb(&home, &["questions", "history"], "id", || {
         home.coven(&["answer", &sets[5], "--option", "B"]).done();
     });
-    each_once(&found, &sets[..5]);
+    assert_each_once(&found, &sets[..5]);
     assert!(!found.contains(&sets[5]), "the newest come first");
-    each_once(&walk_verb(&home, &["questions", "list", "--all"], "id", || {}), &sets);
+    assert_each_once(&walk_verb(&home, &["questions", "list", "--all"], "id", || {}), &sets);
     home.coven(&["questions", "--cursor", "x"]).refused(2);
 
     home.start();
@@ -111,7 +111,7 @@ fn the_record_of_a_question_set_is_the_same_from_the_verb_and_from_the_daemon() 
 }
 
 #[test]
-fn tasks_with_their_history_runs_and_agents_are_pages() {
+fn tasks_history_runs_and_agents_are_paged() {
     let home = TestHome::in_repository(json!({"scheduler": {"maxConcurrentAgents": 20}}));
     home.start();
     let add = || home.add_task("A task", "commit a.txt", &[]);
@@ -124,12 +124,12 @@ fn tasks_with_their_history_runs_and_agents_are_pages() {
     let agents: Vec<String> = ids(home.read::<List<Value>>(&all_agents).items);
     assert_eq!((runs.len(), agents.len()), (5, 5));
 
-    each_once(&walk_verb(&home, &["task", "list"], "id", || drop(add())), &tasks);
-    each_once(&walk_verb(&home, &["inbox"], "id", || {}), &tasks);
+    assert_each_once(&walk_verb(&home, &["task", "list"], "id", || drop(add())), &tasks);
+    assert_each_once(&walk_verb(&home, &["inbox"], "id", || {}), &tasks);
     let start_another = || home.start_task(&add());
-    each_once(&walk_api(&home, ListWorkflows::ROUTE.path, "id", start_another), &runs);
-    each_once(&walk_api(&home, &all_agents, "id", start_another), &agents);
-    each_once(&walk_verb(&home, &["workflow", "list"], "id", || {}), &runs);
+    assert_each_once(&walk_api(&home, ListWorkflows::ROUTE.path, "id", start_another), &runs);
+    assert_each_once(&walk_api(&home, &all_agents, "id", start_another), &agents);
+    assert_each_once(&walk_verb(&home, &["workflow", "list"], "id", || {}), &runs);
 
     let task = &tasks[0];
     let edit = |title: &str| drop(home.coven(&["task", "edit", task, "--title", title]).done());
@@ -138,17 +138,17 @@ fn tasks_with_their_history_runs_and_agents_are_pages() {
     let changes: Vec<Value> = home.read::<List<Value>>(&path).items;
     let numbers: Vec<String> = changes.iter().map(|change| change["number"].to_string()).collect();
     let found = walk_api(&home, &path, "number", || edit("last"));
-    each_once(&found, &numbers);
+    assert_each_once(&found, &numbers);
     assert_eq!(found.len(), numbers.len() + 1, "the change that was made meanwhile is at the end");
 }
 
 #[test]
-fn repositories_and_harnesses_are_pages() {
+fn repositories_and_harnesses_are_paged() {
     let home = TestHome::started_with_agent(json!({}));
     let repos: Vec<String> = (0..7).map(|number| home.make_repo(&format!("repo{number}")).id.to_string()).collect();
     let found = walk_api(&home, ListRepos::ROUTE.path, "id", || drop(home.make_repo("added")));
-    each_once(&found, &repos);
-    each_once(&walk_verb(&home, &["repo", "list"], "id", || {}), &repos);
+    assert_each_once(&found, &repos);
+    assert_each_once(&walk_verb(&home, &["repo", "list"], "id", || {}), &repos);
 
     let all: List<Value> = home.read(ListHarnesses::ROUTE.path);
     let all: Vec<String> = all.items.iter().map(|it| it["id"].as_str().expect("an id").to_owned()).collect();

@@ -57,43 +57,43 @@ fn tasks_are_added_listed_changed_and_closed() {
 }
 
 #[test]
-fn what_a_task_cannot_be_is_refused_with_the_reason_and_nothing_is_written() {
+fn an_invalid_task_is_refused_with_the_reason_and_changes_nothing() {
     let home = TestHome::started();
     let one = add(&home, &["one"]);
     let two = add(&home, &["two", "--depends-on", &one]);
     let three = add(&home, &["three", "--depends-on", &two, "--parent", &two]);
     let before: Value = home.read("/state");
-    let refused = |args: &[&str], code: i32, why: &str| {
-        let told = home.coven(&[&["task"], args].concat()).refused(code);
-        assert!(told.contains(why), "{args:?}: {told}");
+    let assert_refused = |args: &[&str], code: i32, why: &str| {
+        let message = home.coven(&[&["task"], args].concat()).refused(code);
+        assert!(message.contains(why), "{args:?}: {message}");
     };
-    refused(&["add", "a\nb"], 2, "control character");
-    refused(&["add", "a\u{202e}b"], 2, "control character");
-    refused(&["add", "\u{200b}"], 2, "describe the task in one line");
-    refused(&["add", "x", "--priority", "7"], 2, "priority 7");
-    refused(&["add", "x", "--type", "chore"], 2, "type: task, bug");
-    refused(&["add", "x", "--tag", "a b"], 2, "invalid tag");
-    refused(&["add", "x", "--depends-on", "ffff"], 3, "no task has the id \"ffff\"");
-    refused(&["edit", &one], 2, "no changes given");
-    refused(&["edit", &one, "--depends-on", &three], 2, "depends on");
-    refused(&["edit", &one, "--depends-on", &one], 2, "cannot wait for itself");
-    refused(&["edit", &two, "--parent", &three], 2, "is below");
-    refused(&["edit", &two, "--parent", &two], 2, "is below");
-    refused(&["delete", &one], 4, "waits for");
-    refused(&["delete", &two], 4, "--recursive");
-    refused(&["show", "nobody"], 3, "no task has the id");
-    refused(&["list", "--status", "asleep"], 2, "status: open");
+    assert_refused(&["add", "a\nb"], 2, "control character");
+    assert_refused(&["add", "a\u{202e}b"], 2, "control character");
+    assert_refused(&["add", "\u{200b}"], 2, "describe the task in one line");
+    assert_refused(&["add", "x", "--priority", "7"], 2, "priority 7");
+    assert_refused(&["add", "x", "--type", "chore"], 2, "type: task, bug");
+    assert_refused(&["add", "x", "--tag", "a b"], 2, "invalid tag");
+    assert_refused(&["add", "x", "--depends-on", "ffff"], 3, "no task has the id \"ffff\"");
+    assert_refused(&["edit", &one], 2, "no changes given");
+    assert_refused(&["edit", &one, "--depends-on", &three], 2, "depends on");
+    assert_refused(&["edit", &one, "--depends-on", &one], 2, "cannot wait for itself");
+    assert_refused(&["edit", &two, "--parent", &three], 2, "is below");
+    assert_refused(&["edit", &two, "--parent", &two], 2, "is below");
+    assert_refused(&["delete", &one], 4, "waits for");
+    assert_refused(&["delete", &two], 4, "--recursive");
+    assert_refused(&["show", "unknown"], 3, "no task has the id");
+    assert_refused(&["list", "--status", "asleep"], 2, "status: open");
     let after: Value = home.read("/state");
     assert_eq!(before, after);
     home.coven(&["task", "close", &one]).done();
-    refused(&["close", &one], 4, "the task is closed");
+    assert_refused(&["close", &one], 4, "the task is closed");
     let answer = home.post(&format!("/api/v1/tasks/{one}/close"), &json!({}));
-    let told = answer.refused(409, "task_refused");
-    assert!(told.contains("closed"), "{told}");
+    let message = answer.refused(409, "task_refused");
+    assert!(message.contains("closed"), "{message}");
 }
 
 #[test]
-fn many_tasks_are_added_together_or_not_at_all() {
+fn tasks_from_stdin_are_added_together_or_not_at_all() {
     let home = TestHome::started();
     let lines = [
         json!({"ref": "epic", "title": "Release", "type": "epic", "depends_on": ["a", "b"]}),
@@ -106,17 +106,18 @@ fn many_tasks_are_added_together_or_not_at_all() {
     assert_eq!(titles(&home, &["--ready"]), ["Build"]);
     assert_eq!(titles(&home, &[]), ["Test", "Release", "Build"]);
 
-    let told = home.coven_with_input(&["task", "add", "--stdin"], b"{\"title\":\"x\"}\n{\"title\":\"\"}\n").refused(2);
-    assert!(told.contains("task 2 of 2") && told.contains("none was made"), "{told}");
-    let circle = b"{\"title\":\"x\",\"ref\":\"x\",\"depends_on\":[\"y\"]}\n{\"title\":\"y\",\"ref\":\"y\",\"depends_on\":[\"x\"]}\n";
-    let told = home.coven_with_input(&["task", "add", "--stdin"], circle).refused(2);
-    assert!(told.contains("task 1 of 2") && told.contains("cannot wait for itself"), "{told}");
-    let round = |nth: u32| json!({"title": "x", "ref": nth.to_string(), "parent": ((nth + 1) % 20).to_string()});
-    let long: String = (0..20).map(|nth| format!("{}\n", round(nth))).collect();
-    let told = home.coven_with_input(&["task", "add", "--stdin"], long.as_bytes()).refused(2);
-    assert!(told.contains("task 1 of 20") && told.contains("is below … (12 more) is below \"x\""), "{told}");
-    let told = home.coven_with_input(&["task", "add", "--stdin"], b"{\"title\":\"x\"}\nno\n").refused(2);
-    assert!(told.contains("line 2 is not a valid task"), "{told}");
+    let message =
+        home.coven_with_input(&["task", "add", "--stdin"], b"{\"title\":\"x\"}\n{\"title\":\"\"}\n").refused(2);
+    assert!(message.contains("task 2 of 2") && message.contains("none was made"), "{message}");
+    let cycle = b"{\"title\":\"x\",\"ref\":\"x\",\"depends_on\":[\"y\"]}\n{\"title\":\"y\",\"ref\":\"y\",\"depends_on\":[\"x\"]}\n";
+    let message = home.coven_with_input(&["task", "add", "--stdin"], cycle).refused(2);
+    assert!(message.contains("task 1 of 2") && message.contains("cannot wait for itself"), "{message}");
+    let link = |nth: u32| json!({"title": "x", "ref": nth.to_string(), "parent": ((nth + 1) % 20).to_string()});
+    let long: String = (0..20).map(|nth| format!("{}\n", link(nth))).collect();
+    let message = home.coven_with_input(&["task", "add", "--stdin"], long.as_bytes()).refused(2);
+    assert!(message.contains("task 1 of 20") && message.contains("is below … (12 more) is below \"x\""), "{message}");
+    let message = home.coven_with_input(&["task", "add", "--stdin"], b"{\"title\":\"x\"}\nno\n").refused(2);
+    assert!(message.contains("line 2 is not a valid task"), "{message}");
     home.coven_with_input(&["task", "add", "--stdin"], b"\n").refused(2);
     assert_eq!(titles(&home, &["--all"]).len(), 3);
 
@@ -126,7 +127,7 @@ fn many_tasks_are_added_together_or_not_at_all() {
 }
 
 #[test]
-fn a_deleted_task_is_hidden_with_all_below_it() {
+fn a_deleted_task_is_hidden_with_all_subtasks() {
     let home = TestHome::started();
     let top = add(&home, &["top"]);
     let below = add(&home, &["below", "--parent", &top]);
@@ -143,7 +144,7 @@ fn a_deleted_task_is_hidden_with_all_below_it() {
 }
 
 #[test]
-fn every_change_is_told_with_who_did_it_and_survives_a_kill() {
+fn every_change_has_an_event_with_its_author_that_survives_a_kill() {
     let mut home = TestHome::started();
     home.env.push(("COVEN_SESSION_ID".to_owned(), "1234".to_owned()));
     let id = add(&home, &["one"]);
@@ -154,17 +155,17 @@ fn every_change_is_told_with_who_did_it_and_survives_a_kill() {
     home.coven(&["task", "close", &id]).done();
     let page: Value = home.json(&["events", "--since", "0", "--json"]);
     let events = page["items"].as_array().expect("a page");
-    let told: Vec<(&str, &str)> = events
+    let changes: Vec<(&str, &str)> = events
         .iter()
         .filter(|event| event["kind"].as_str().is_some_and(|kind| kind.starts_with("task.")))
-        .map(|event| (event["kind"].as_str().expect("a kind"), event["payload"]["by"].as_str().expect("who")))
+        .map(|event| (event["kind"].as_str().expect("a kind"), event["payload"]["by"].as_str().expect("author")))
         .collect();
     let by = "session:1234";
-    assert_eq!(told, [("task.created", by), ("task.updated", by), ("task.closed", by)]);
+    assert_eq!(changes, [("task.created", by), ("task.updated", by), ("task.closed", by)]);
 }
 
 #[test]
-fn a_list_longer_than_a_page_is_whole() {
+fn a_list_longer_than_a_page_is_complete() {
     let home = TestHome::new();
     let made = |nth: u32| {
         let id = format!("{nth:08x}-0000-4000-a000-{nth:012x}").parse().expect("an id");
@@ -175,7 +176,7 @@ fn a_list_longer_than_a_page_is_whole() {
     let all: Vec<String> = (0..10_002).map(|nth| format!("task {nth}")).collect();
     assert_eq!(titles(&home, &[]), all);
     assert_eq!(titles(&home, &["--limit", "10001"]), all[..10_001]);
-    // What goes between two pages shifts nothing: each is on one of them.
+    // A deletion between two pages does not shift the rows.
     let first: Value = home.read("/api/v1/tasks?limit=3");
     home.coven(&["task", "delete", "00000001"]).done();
     let second: Value = home.read(&format!("/api/v1/tasks?limit=3&cursor={}", first["next"].as_str().expect("more")));
@@ -188,12 +189,12 @@ fn a_list_longer_than_a_page_is_whole() {
     assert_eq!(shown, all.iter().map(|nth| format!("{nth:08x}")).collect::<Vec<_>>());
     assert_eq!(home.coven(&["task", "list", "--limit", "2"]).done().lines().count(), 3);
     assert_eq!(titles(&home, &["--tag", "none"]), Vec::<String>::new());
-    let told = home.coven(&["task", "list", "--limit", "0"]).refused(2);
-    assert!(told.contains("limit: must be between 1 and 1000"), "{told}");
+    let message = home.coven(&["task", "list", "--limit", "0"]).refused(2);
+    assert!(message.contains("limit: must be between 1 and 1000"), "{message}");
 }
 
 #[test]
-fn a_table_of_tasks_has_the_dependencies_that_are_not_closed() {
+fn a_table_of_tasks_has_the_open_dependencies() {
     let home = TestHome::started();
     let [first, second, third] = ["first", "second", "third"].map(|title| add(&home, &[title]));
     let last = add(&home, &["last", "--tag", "ui", "--depends-on", &format!("{first},{second},{third}")]);
@@ -209,7 +210,7 @@ fn a_table_of_tasks_has_the_dependencies_that_are_not_closed() {
 }
 
 #[test]
-fn programs_read_and_change_tasks_over_rest() {
+fn tasks_can_be_read_and_changed_over_rest() {
     let home = TestHome::started();
     let made = home.post("/api/v1/tasks", &json!({"title": "one", "by": "planner"}));
     assert_eq!(made.status, 201);
@@ -231,7 +232,7 @@ fn programs_read_and_change_tasks_over_rest() {
 }
 
 #[test]
-fn store_17_store_18_closed_tasks_go_by_their_periods_and_a_dry_run_deletes_nothing() {
+fn store_17_store_18_closed_tasks_are_deleted_by_their_periods_and_a_dry_run_deletes_nothing() {
     let home = TestHome::new();
     home.configure(json!({"store": {"taskRetentionDays": null, "taskSoftDeleteDays": null}}));
     home.start();
@@ -241,7 +242,7 @@ fn store_17_store_18_closed_tasks_go_by_their_periods_and_a_dry_run_deletes_noth
     assert_eq!((&kept["dry_run"], &kept["tasks_soft_deleted"]), (&json!(false), &json!([])), "never means never");
     let text = home.coven(&["db", "sweep", "--dry-run"]).done();
     assert!(text.ends_with("nothing was deleted: --dry-run\n"), "{text}");
-    // New periods can be tried before they hold, with a daemon that has the old ones and without any.
+    // New periods can be tried with a daemon that still uses the old ones, and without a daemon.
     home.configure(json!({"store": {"taskRetentionDays": 0, "taskSoftDeleteDays": 0}}));
     for _ in 0..2 {
         let previewed: Value = home.json(&["db", "sweep", "--dry-run", "--json"]);
@@ -249,8 +250,8 @@ fn store_17_store_18_closed_tasks_go_by_their_periods_and_a_dry_run_deletes_noth
         assert_eq!(home.json::<Value>(&["retention", "--dry-run", "--json"]), previewed, "the earlier name");
         home.stop();
     }
-    assert!(!home.path().join("coven.sock").exists(), "nobody was started who would sweep");
-    // when the periods are over at once
+    assert!(!home.path().join("coven.sock").exists(), "no daemon was started that would sweep");
+    // Now the periods apply.
     let went: Value = home.json(&["db", "sweep", "--json"]);
     assert_eq!((&went["tasks_soft_deleted"], &went["dry_run"]), (&json!([one]), &json!(false)));
     home.coven(&["db", "sweep"]).done();

@@ -1,4 +1,4 @@
-//! Every verb of the command line does what its help says, on a home as a user has it.
+//! Every verb of the command line, on a home like that of a user.
 
 use std::fs;
 
@@ -11,23 +11,23 @@ fn lines(text: &str) -> Vec<Value> {
 }
 
 #[test]
-fn init_makes_a_home_that_commands_below_it_use() {
+fn init_creates_a_home_for_commands_in_subfolders() {
     let home = TestHome::new();
-    fs::remove_dir_all(home.path()).expect("ours");
+    fs::remove_dir_all(home.path()).expect("exists");
 
-    let said = home.coven(&["init"]).done();
+    let output = home.coven(&["init"]).done();
 
-    assert!(said.contains(".coven") && said.contains("coven run demo"), "{said}");
+    assert!(output.contains(".coven") && output.contains("coven run demo"), "{output}");
     home.coven(&["config", "check"]).done();
     let below = home.make_folder("a/b");
     let output = home.command(&["daemon", "status", "--json"]).current_dir(&below).output().expect("coven runs");
     let status: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let expected = fs::canonicalize(home.path()).expect("there");
+    let expected = fs::canonicalize(home.path()).expect("exists");
     assert_eq!((&status["ok"], &status["home"]), (&json!(false), &json!(expected)));
-    // Done again it changes nothing.
+    // A second init changes nothing.
     let config = fs::read(home.path().join("config.json")).expect("a config");
     home.coven(&["init"]).done();
-    // What a project may share can be committed, and nothing else.
+    // Git only sees the files that a project may share.
     let script = "git init -q; mkdir -p .coven/grimoires; touch .coven/grimoires/a.yaml .coven/coven.db; git add -A; git ls-files";
     let shared =
         std::process::Command::new("sh").args(["-c", script]).current_dir(home.project()).output().expect("git");
@@ -55,7 +55,7 @@ fn the_demo_shows_a_plan_asks_and_ends() {
 }
 
 #[test]
-fn the_demos_question_says_that_it_closed_and_late_keys_are_not_shown() {
+fn the_question_of_the_demo_times_out_and_late_keys_are_not_shown() {
     let mut home = TestHome::started();
     home.env.push(("COVEN_DEMO_SPEED".to_owned(), "0.2".to_owned()));
     let mut terminal = TestTerminal::with_size(&home, &["run", "demo"], 50, 120);
@@ -68,12 +68,12 @@ fn the_demos_question_says_that_it_closed_and_late_keys_are_not_shown() {
     home.wait_for_end(&id);
     let log = home.log_text(&id);
     assert!(!log.contains("late"), "{log}");
-    // Nothing of that name is on PATH here.
+    // The full path is printed because `coven` is not on PATH.
     assert!(log.contains(&format!("{} replay", coven_testing::program::coven().display())), "{log}");
 }
 
 #[test]
-fn attach_without_a_running_session_shows_the_newest_that_ended() {
+fn attach_without_a_running_session_shows_the_newest_ended_one() {
     let home = TestHome::started();
     let message = home.coven(&["attach"]).refused(3);
     assert!(message.contains("there is no session yet") && message.contains("coven run"), "{message}");
@@ -88,7 +88,7 @@ fn attach_without_a_running_session_shows_the_newest_that_ended() {
 }
 
 #[test]
-fn any_command_runs_as_it_stands_and_the_shell_is_typed_into() {
+fn any_command_runs_unchanged_and_a_prompt_is_typed_into_the_shell() {
     let home = TestHome::started();
 
     let ran = home.coven(&["run", "--", "/bin/sh", "-c", "echo \"$0 $1\"; exit 4", "--json", "two words"]);
@@ -100,7 +100,7 @@ fn any_command_runs_as_it_stands_and_the_shell_is_typed_into() {
 }
 
 #[test]
-fn a_harness_of_the_config_is_run_as_it_says() {
+fn a_harness_from_the_config_is_run_with_its_settings() {
     let home = TestHome::new();
     home.install("my-agent");
     let mine = json!({
@@ -110,7 +110,7 @@ fn a_harness_of_the_config_is_run_as_it_says() {
     home.start();
 
     let listed: Value = home.json(&["harness", "list", "--json"]);
-    let found = listed["items"].as_array().expect("a list").iter().find(|it| it["id"] == "mine").expect("ours");
+    let found = listed["items"].as_array().expect("a list").iter().find(|it| it["id"] == "mine").expect("exists");
     assert_eq!(
         (&found["label"], &found["is_installed"], &found["is_builtin"]),
         (&json!("Mine"), &json!(true), &json!(false))
@@ -118,14 +118,14 @@ fn a_harness_of_the_config_is_run_as_it_says() {
     let session: SessionRecord = home.json(&["run", "mine", "env MODE ;; args", "--json"]);
     home.wait_for_end(&session.id);
 
-    // The flag stands in front; what follows is one argument.
+    // The flag comes first, and the prompt is one argument.
     assert_eq!(home.log_text(&session.id), "prompt:--ask env MODE\r\n[\"--ask\", \"env MODE ;; args\"]\r\n");
     let doctor = home.coven(&["harness", "doctor"]).done();
     assert!(doctor.contains("fake-agent 1.0.0"), "{doctor}");
 }
 
 #[test]
-fn a_session_can_be_looked_at_in_every_form() {
+fn a_session_can_be_shown_in_every_format() {
     let home = TestHome::started();
     let id = home.run_to_end("say hello ;; exit 3").id;
 
@@ -146,11 +146,11 @@ fn a_session_can_be_looked_at_in_every_form() {
     home.coven(&["export", &id, "--format", "html", "--output", file.to_str().expect("text")]).done();
     assert!(fs::read_to_string(&file).expect("a page").contains("hello"));
     let waited = home.coven(&["wait", &id, "--json"]);
-    assert_eq!(waited.code, 1, "it failed");
+    assert_eq!(waited.code, 1, "the session failed");
 }
 
 #[test]
-fn replay_on_a_terminal_plays_and_can_be_left() {
+fn replay_on_a_terminal_plays_and_restores_the_terminal() {
     let home = TestHome::started();
     let session = home.launch("say hello ;; full_screen inside ;; say bye");
     home.wait_for_output(&session.id, "inside");
@@ -165,7 +165,7 @@ fn replay_on_a_terminal_plays_and_can_be_left() {
 }
 
 #[test]
-fn events_and_state_are_for_programs() {
+fn events_and_state_are_printed_as_json() {
     let home = TestHome::started();
     let id = home.run_to_end("exit 0").id;
 
@@ -184,7 +184,7 @@ fn events_and_state_are_for_programs() {
 }
 
 #[test]
-fn the_schema_goes_back_and_forth_while_no_daemon_runs() {
+fn the_schema_can_be_rolled_back_and_migrated_without_a_daemon() {
     let home = TestHome::started();
     let id = home.run_to_end("say kept").id;
     home.stop();
@@ -232,7 +232,7 @@ fn earlier_names_of_verbs_have_the_help_of_their_verbs_and_are_not_listed() {
 }
 
 #[test]
-fn what_helps_a_person_is_there() {
+fn doctor_completions_version_logs_and_schemas_work() {
     let home = TestHome::started();
 
     let report = home.coven(&["doctor"]).done();

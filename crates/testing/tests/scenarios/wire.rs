@@ -18,7 +18,7 @@ use std::fs;
 use serde_json::Value;
 use snapshot::{GROUPS, file, is_writing};
 
-/// Answers of the OpenAPI document that no snapshot has, each with the reason.
+/// Answers of the OpenAPI document that are in no snapshot, with the reason.
 const EXCEPTIONS: [(&str, &str); 5] = [
     ("101 GET /api/v1/live", "the tests in `live` check every message"),
     ("200 POST /api/v1/sessions/{id}/finish", STOPPING),
@@ -29,7 +29,7 @@ const EXCEPTIONS: [(&str, &str); 5] = [
 const STOPPING: &str =
     "the record may have ended or not, depending on how fast the process ends; `work::stopping` checks it";
 
-/// Answers as `404 GET /api/v1/sessions/{id}`.
+/// Returns the documented answers, such as `404 GET /api/v1/sessions/{id}`.
 fn documented() -> Vec<String> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/generated/openapi.json");
     let document = fs::read_to_string(path).expect("the document");
@@ -37,7 +37,7 @@ fn documented() -> Vec<String> {
     let mut answers = Vec::new();
     for (path, methods) in document["paths"].as_object().expect("paths") {
         for (method, operation) in methods.as_object().expect("methods") {
-            // Every route refuses what it does not know in the same way, which the security tests check for each.
+            // The security tests check for each route that invalid requests are refused.
             let statuses =
                 operation["responses"].as_object().expect("responses").keys().filter(|status| *status != "400");
             answers.extend(statuses.map(|status| format!("{status} {} {path}", method.to_uppercase())));
@@ -46,7 +46,7 @@ fn documented() -> Vec<String> {
     answers
 }
 
-/// The answers of a group, without the queries and notes of their requests.
+/// Returns the answers of a group, without the queries and notes of their requests.
 fn recorded(group: &str) -> Vec<String> {
     let text = fs::read_to_string(file(group)).expect("a snapshot");
     let answers: Value = serde_json::from_str(&text).expect("JSON");
@@ -57,7 +57,7 @@ fn recorded(group: &str) -> Vec<String> {
     answers.as_object().expect("answers").iter().filter_map(answer).collect()
 }
 
-/// Whether a recorded answer is this documented one; `{id}` stands for any segment.
+/// Returns whether a recorded answer matches this documented one; `{id}` matches any segment.
 fn is_one_of(answer: &str, documented: &str) -> bool {
     let (parts, wanted): (Vec<&str>, Vec<&str>) = (answer.split('/').collect(), documented.split('/').collect());
     parts.len() == wanted.len()

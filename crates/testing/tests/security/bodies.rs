@@ -194,7 +194,7 @@ fn every_route_without_a_body_reads_and_drops_one() {
 }
 
 #[test]
-fn an_oversized_body_is_refused_and_the_daemon_goes_on() {
+fn an_oversized_body_is_refused_and_the_daemon_keeps_running() {
     let home = TestHome::started_with(json!({ "http": { "maxBodyBytes": 65536 } }));
     let body = json!({ "harness": "claude", "prompt": "x".repeat(70_000) }).to_string();
 

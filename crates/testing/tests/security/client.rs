@@ -316,8 +316,8 @@ fn listen_as_another_user(listener: UnixListener) -> std::os::unix::net::UnixLis
     let listener = listener.into_std().expect("is listening");
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
-            let nobody = rustix::process::Uid::from_raw(65534);
-            rustix::thread::set_thread_res_uid(nobody, nobody, nobody).expect("permitted for root");
+            let other = rustix::process::Uid::from_raw(65534);
+            rustix::thread::set_thread_res_uid(other, other, other).expect("permitted for root");
             rustix::net::listen(&listener, 8).expect("is listening");
         });
         thread.join().expect("no panic");

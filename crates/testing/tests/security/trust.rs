@@ -12,7 +12,7 @@ use coven_testing::program::{is_root, skip};
 use coven_testing::{TestHome, TestTerminal, wait_until};
 use serde_json::{Value, json};
 
-const NOBODY: u32 = 65534;
+const OTHER_UID: u32 = 65534;
 
 /// Returns settings that would run a script, and the marker file that the script would create.
 fn hostile_settings(home: &TestHome) -> (Value, std::path::PathBuf) {
@@ -297,7 +297,7 @@ fn a_home_of_another_user_is_refused_and_unchanged() {
         return skip("a_home_of_another_user_is_refused_and_unchanged", "changing the owner requires root");
     }
     let home = TestHome::new();
-    chown(home.path(), Some(NOBODY), Some(NOBODY)).expect("permitted for root");
+    chown(home.path(), Some(OTHER_UID), Some(OTHER_UID)).expect("permitted for root");
     let before = names(&home.path());
     assert!(home.coven(&["sessions"]).refused(4).contains("another user"));
     let named = home.path().display().to_string();
@@ -313,8 +313,8 @@ fn nothing_is_sent_to_a_daemon_of_another_user() {
     let home = TestHome::new();
     // The kernel records the credentials at the call of `listen`.
     let listener = std::thread::scope(|scope| {
-        let as_nobody = scope.spawn(|| {
-            let uid = rustix::process::Uid::from_raw(NOBODY);
+        let as_other_user = scope.spawn(|| {
+            let uid = rustix::process::Uid::from_raw(OTHER_UID);
             let root = rustix::process::Uid::ROOT;
             fs::set_permissions(home.path(), fs::Permissions::from_mode(0o777)).expect("writable");
             rustix::thread::set_thread_res_uid(root, uid, root).expect("permitted for root");
@@ -323,7 +323,7 @@ fn nothing_is_sent_to_a_daemon_of_another_user() {
             fs::set_permissions(home.path(), fs::Permissions::from_mode(0o700)).expect("writable");
             listener
         });
-        as_nobody.join().expect("no panic").expect("socket")
+        as_other_user.join().expect("no panic").expect("socket")
     });
     let received = std::thread::spawn(move || received_until(&listener, b"last"));
     // The two commands connect in different ways.

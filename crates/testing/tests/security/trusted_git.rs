@@ -9,7 +9,7 @@ use coven_testing::program::{is_root, skip};
 use coven_testing::{TestHome, wait_until};
 use serde_json::json;
 
-const NOBODY: u32 = 65534;
+const OTHER_UID: u32 = 65534;
 
 /// Creates a program that copies its input and creates a marker file. Returns the paths of both.
 fn marking_program(home: &TestHome, name: &str) -> (String, PathBuf) {
@@ -96,20 +96,20 @@ fn a_repository_of_another_user_is_refused() {
     home.git(&format!("git config core.fsmonitor {monitor}"));
     home.start();
     let task = home.add_task("x", "say hi", &[]);
-    chown_to_nobody(&home.project().join(".git"));
-    chown(home.project(), Some(NOBODY), Some(NOBODY)).expect("permitted for root");
+    chown_to_other_user(&home.project().join(".git"));
+    chown(home.project(), Some(OTHER_UID), Some(OTHER_UID)).expect("permitted for root");
     let message = home.coven(&["task", "start", &task, "--home", &home.path().display().to_string()]).refused(4);
     assert!(message.contains("another user"), "{message}");
     assert!(!monitored.exists());
     chown(home.project(), Some(0), Some(0)).expect("permitted for root");
 }
 
-fn chown_to_nobody(path: &Path) {
-    lchown(path, Some(NOBODY), Some(NOBODY)).expect("permitted for root");
+fn chown_to_other_user(path: &Path) {
+    lchown(path, Some(OTHER_UID), Some(OTHER_UID)).expect("permitted for root");
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
         match entry.path().is_dir() {
-            true => chown_to_nobody(&entry.path()),
-            false => lchown(entry.path(), Some(NOBODY), Some(NOBODY)).expect("permitted for root"),
+            true => chown_to_other_user(&entry.path()),
+            false => lchown(entry.path(), Some(OTHER_UID), Some(OTHER_UID)).expect("permitted for root"),
         }
     }
 }

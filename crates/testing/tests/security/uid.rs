@@ -9,7 +9,7 @@ use std::process::Command;
 use coven_testing::program::{fake_agent, is_root, skip};
 use coven_testing::{TestHome, check_invariants};
 
-const NOBODY: u32 = 65534;
+const OTHER_UID: u32 = 65534;
 
 /// Makes a folder or socket accessible to all users.
 fn make_public(path: &Path) {
@@ -45,7 +45,7 @@ fn another_user_is_refused_even_if_the_file_modes_allow_access() {
     assert!(ours.contains("200 OK"), "{ours}");
 
     for socket in [&socket, &holder] {
-        let theirs = connect_as(&home, socket, NOBODY);
+        let theirs = connect_as(&home, socket, OTHER_UID);
         assert!(theirs.contains("answer=\"\""), "{}: {theirs}", socket.display());
     }
     assert_eq!(home.session(&id).status, "running");

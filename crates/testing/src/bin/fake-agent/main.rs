@@ -1,6 +1,6 @@
-//! The scripted agent: obeys the commands in its prompt, separated by `;;`, on a terminal and, with `--acp`, over ACP.
+//! The scripted agent: runs the commands in its prompt, separated by `;;`, on a terminal and, with `--acp`, over ACP.
 //!
-//! Installed under a harness's name it is what that harness's identity check expects to see.
+//! Installed under the name of a harness, it passes the identity check of that harness.
 
 mod acp;
 
@@ -19,8 +19,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, OutputModes, tcgetattr, tcgetwinsize, tcsetattr};
 use signal_hook::consts::{SIGHUP, SIGTERM, SIGWINCH};
 
-/// A flood that waits to be told goes at this pace, so that it lasts without filling a disk.
-const POUR_BYTES_PER_SECOND: usize = 2 << 20;
+/// The rate of `flood_until_told`, so that it can run long without filling the disk.
+const FLOOD_BYTES_PER_SECOND: usize = 2 << 20;
 const PIECE: usize = 64 << 10;
 
 fn main() -> ExitCode {
@@ -40,27 +40,27 @@ fn main() -> ExitCode {
                 Err(_) => return ExitCode::from(74),
             }
         }
-        // Another user's try at a socket: prints what comes back.
+        // Connects to a socket as another user and prints the response.
         Some("--knock") => return knock(Path::new(&words[1])),
-        // The prompt stands behind it, as agents want it.
+        // Agents expect the prompt after `--`.
         Some("--") => drop(words.remove(0)),
         _ => {}
     }
     let script = words.join(" ");
-    match script.split(";;").map(str::trim).filter(|command| !command.is_empty()).try_for_each(obey) {
+    match script.split(";;").map(str::trim).filter(|command| !command.is_empty()).try_for_each(run_command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Stop::With(code)) => ExitCode::from(code),
         Err(Stop::Io(error)) => {
-            // Its terminal may be gone, and then nobody reads this.
+            // Ignore an error: the terminal may be closed.
             let _ = writeln!(io::stderr(), "fake-agent: {error}");
             ExitCode::from(74)
         }
     }
 }
 
-/// What it takes, as a harness's own help would say; a flag that is not listed here is refused.
+/// Prints the options like the help of a harness. A flag that is not listed is refused.
 fn help() -> ExitCode {
-    println!("Usage: fake-agent [--acp] [-- SCRIPT]\n\n  --acp               speak ACP on the standard streams");
+    println!("Usage: fake-agent [--acp] [-- SCRIPT]\n\n  --acp               use ACP on stdin and stdout");
     if acp::takes_workspace() {
         println!("  --workspace <path>  the folder to work in");
     }
@@ -84,23 +84,25 @@ impl From<rustix::io::Errno> for Stop {
     }
 }
 
-type Obeyed = Result<(), Stop>;
+type CommandResult = Result<(), Stop>;
 
-fn obey(command: &str) -> Obeyed {
+fn run_command(command: &str) -> CommandResult {
     let (verb, rest) = command.split_once(' ').unwrap_or((command, ""));
     match verb {
-        "say" => say(rest),
+        "say" => print_line(rest),
         "ask" => {
-            say(rest)?;
+            print_line(rest)?;
             let answer = line()?.unwrap_or_default();
-            say(&format!("answer:{answer}"))
+            print_line(&format!("answer:{answer}"))
         }
         "password" => password(rest),
         "echo" => echo(),
-        "env" => say(&std::env::var(rest).map_or_else(|_| format!("{rest} unset"), |value| format!("{rest}={value}"))),
-        "args" => say(&format!("{:?}", std::env::args().skip(1).collect::<Vec<_>>())),
-        "cwd" => say(&format!("cwd={}", std::env::current_dir()?.display())),
-        "pid" => say(&format!("pid={}", std::process::id())),
+        "env" => {
+            print_line(&std::env::var(rest).map_or_else(|_| format!("{rest} unset"), |value| format!("{rest}={value}")))
+        }
+        "args" => print_line(&format!("{:?}", std::env::args().skip(1).collect::<Vec<_>>())),
+        "cwd" => print_line(&format!("cwd={}", std::env::current_dir()?.display())),
+        "pid" => print_line(&format!("pid={}", std::process::id())),
         "size" => watch_size(),
         "full_screen" => full_screen(rest),
         "exit" => Err(Stop::With(rest.parse().unwrap_or(1))),
@@ -122,25 +124,25 @@ fn obey(command: &str) -> Obeyed {
             wait_for_file(Path::new(rest));
             Ok(())
         }
-        // Whatever else a prompt says is answered as an agent would: with words.
-        _ => say(&format!("prompt:{command}")),
+        // Any other prompt gets a line of text, as from a real agent.
+        _ => print_line(&format!("prompt:{command}")),
     }
 }
 
-/// Asks as `sudo` and `ssh` do: what is typed is not shown. Echoes again before it answers.
-fn password(prompt: &str) -> Obeyed {
+/// Reads a password without echo, like `sudo` and `ssh`. Restores the echo before it answers.
+fn password(prompt: &str) -> CommandResult {
     let before = tcgetattr(io::stdin())?;
     let mut silent = before.clone();
     silent.local_modes.remove(LocalModes::ECHO);
     tcsetattr(io::stdin(), OptionalActions::Now, &silent)?;
-    say(prompt)?;
+    print_line(prompt)?;
     let secret = line()?.unwrap_or_default();
     tcsetattr(io::stdin(), OptionalActions::Now, &before)?;
-    say(&format!("{} characters", secret.len()))
+    print_line(&format!("{} characters", secret.len()))
 }
 
-/// A file of this name in a commit of its own.
-fn commit(name: &str) -> Obeyed {
+/// Commits a new file of this name.
+fn commit(name: &str) -> CommandResult {
     std::fs::write(name, format!("{name}\n"))?;
     for args in [&["add", "--all"][..], &["-c", "user.name=fake", "-c", "user.email=f@f", "commit", "-qm", name]] {
         if !Command::new("git").args(args).status()?.success() {
@@ -150,8 +152,8 @@ fn commit(name: &str) -> Obeyed {
     Ok(())
 }
 
-/// `FILE TEXT`: a line more.
-fn append(rest: &str) -> Obeyed {
+/// `FILE TEXT`: appends a line to the file.
+fn append(rest: &str) -> CommandResult {
     let (file, text) = rest.split_once(' ').unwrap_or((rest, ""));
     let mut file = std::fs::File::options().append(true).create(true).open(file)?;
     Ok(writeln!(file, "{text}")?)
@@ -159,7 +161,7 @@ fn append(rest: &str) -> Obeyed {
 
 /// Writes a line in one piece. A terminal that turns `\n` into `\r\n` passes on the text before the line's end is there,
 /// so a reader could see one without the other.
-fn say(text: &str) -> Obeyed {
+fn print_line(text: &str) -> CommandResult {
     // Two threads must not change the settings at the same time.
     static SETTINGS: Mutex<()> = Mutex::new(());
     let _guard = SETTINGS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -182,13 +184,13 @@ fn is_in_foreground() -> bool {
     rustix::termios::tcgetpgrp(io::stdout()).is_ok_and(|group| group == rustix::process::getpgrp())
 }
 
-fn write_raw(bytes: &[u8]) -> Obeyed {
+fn write_raw(bytes: &[u8]) -> CommandResult {
     let mut out = io::stdout().lock();
     out.write_all(bytes)?;
     Ok(out.flush()?)
 }
 
-/// One line without its end; nothing at the end of the input.
+/// Reads one line without its newline; returns `None` at the end of the input.
 fn line() -> Result<Option<String>, Stop> {
     let mut bytes = Vec::new();
     let count = io::stdin().lock().read_until(b'\n', &mut bytes)?;
@@ -196,58 +198,58 @@ fn line() -> Result<Option<String>, Stop> {
     Ok((count > 0).then_some(text))
 }
 
-/// Every line comes back as `got:…` until `quit` or the end of the input.
-fn echo() -> Obeyed {
-    say("ready")?;
+/// Prints every input line as `got:…` until `quit` or the end of the input.
+fn echo() -> CommandResult {
+    print_line("ready")?;
     while let Some(line) = line()?
         && line != "quit"
     {
-        say(&format!("got:{line}"))?;
+        print_line(&format!("got:{line}"))?;
     }
     Ok(())
 }
 
-/// Tells the terminal's size, now and whenever it changes.
-fn watch_size() -> Obeyed {
+/// Prints the terminal's size now and after each change.
+fn watch_size() -> CommandResult {
     let (mut woken, wake) = UnixStream::pair()?;
     signal_hook::low_level::pipe::register(SIGWINCH, wake)?;
-    tell_size()?;
+    print_size()?;
     std::thread::spawn(move || {
         let mut byte = [0];
-        while woken.read_exact(&mut byte).is_ok() && tell_size().is_ok() {}
+        while woken.read_exact(&mut byte).is_ok() && print_size().is_ok() {}
     });
     Ok(())
 }
 
-fn tell_size() -> Obeyed {
+fn print_size() -> CommandResult {
     let size = tcgetwinsize(io::stdout())?;
-    say(&format!("size:{}x{}", size.ws_row, size.ws_col))
+    print_line(&format!("size:{}x{}", size.ws_row, size.ws_col))
 }
 
-/// On the alternate screen until a line is typed.
-fn full_screen(text: &str) -> Obeyed {
+/// Shows the text on the alternate screen until a line is typed.
+fn full_screen(text: &str) -> CommandResult {
     write_raw(format!("\x1b[?1049h\x1b[2J\x1b[H\x1b[?25l{text}\r\n").as_bytes())?;
     line()?;
     write_raw(b"\x1b[?25h\x1b[?1049l")
 }
 
-/// SIGTERM does not end it, nor the hang-up that may follow.
-fn ignore_signals() -> Obeyed {
+/// Ignores SIGTERM, and SIGHUP, which may follow it.
+fn ignore_signals() -> CommandResult {
     let ignored = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGTERM, ignored.clone())?;
     signal_hook::flag::register(SIGHUP, ignored)?;
     Ok(())
 }
 
-/// As full-screen agents do: bytes reach the terminal's other side as they are, and nothing is echoed.
-fn make_raw() -> Obeyed {
+/// Sets raw mode like full-screen agents: output is not translated, and input is not echoed.
+fn make_raw() -> CommandResult {
     let Ok(mut modes) = tcgetattr(io::stdin()) else { return Ok(()) };
     modes.output_modes.remove(OutputModes::OPOST);
     modes.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON);
     Ok(tcsetattr(io::stdin(), OptionalActions::Now, &modes)?)
 }
 
-fn flood(length: usize) -> Obeyed {
+fn flood(length: usize) -> CommandResult {
     make_raw()?;
     let (mut number, mut left, mut piece) = (0, length, Vec::with_capacity(2 * PIECE));
     while left > 0 {
@@ -263,10 +265,10 @@ fn flood(length: usize) -> Obeyed {
     Ok(())
 }
 
-/// Floods until a line is typed; the last line says how much it was.
-fn flood_until_told() -> Obeyed {
+/// Writes output until a line is typed. The last line has the number of bytes.
+fn flood_until_told() -> CommandResult {
     make_raw()?;
-    let (begun, mut written, mut number, mut piece) = (Instant::now(), 0_usize, 0, Vec::with_capacity(PIECE));
+    let (started, mut written, mut number, mut piece) = (Instant::now(), 0_usize, 0, Vec::with_capacity(PIECE));
     loop {
         piece.clear();
         while piece.len() < PIECE / 8 {
@@ -275,10 +277,10 @@ fn flood_until_told() -> Obeyed {
         }
         write_raw(&piece)?;
         written += piece.len();
-        let due = Duration::from_secs_f64(written as f64 / POUR_BYTES_PER_SECOND as f64);
-        if is_readable(io::stdin(), due.saturating_sub(begun.elapsed()))? {
+        let due = Duration::from_secs_f64(written as f64 / FLOOD_BYTES_PER_SECOND as f64);
+        if is_readable(io::stdin(), due.saturating_sub(started.elapsed()))? {
             line()?;
-            return say(&format!("flooded {written}"));
+            return print_line(&format!("flooded {written}"));
         }
     }
 }
@@ -288,22 +290,22 @@ fn is_readable(file: impl AsFd, within: Duration) -> Result<bool, Stop> {
     Ok(poll(&mut [PollFd::new(&file, PollFlags::IN)], Some(&within))? > 0)
 }
 
-/// Three children that hang: a plain one, one that ignores SIGTERM, and one that leaves the session for its own.
-fn fork_children() -> Obeyed {
+/// Starts three hanging children: a plain one, one that ignores SIGTERM, and one in a new session that ignores it too.
+fn fork_children() -> CommandResult {
     let this = std::env::current_exe()?;
     for script in ["hang", "ignore_sigterm ;; hang", "leave_session ;; ignore_sigterm ;; hang"] {
         let child = Command::new(&this).args(["--", script]).spawn()?;
-        say(&format!("child={}", child.id()))?;
+        print_line(&format!("child={}", child.id()))?;
     }
-    say("children are there")
+    print_line("children are there")
 }
 
-/// All three standard streams lead nowhere from now on.
-fn close_terminal() -> Obeyed {
-    let nowhere = std::fs::File::options().read(true).write(true).open("/dev/null")?;
-    rustix::stdio::dup2_stdin(&nowhere)?;
-    rustix::stdio::dup2_stdout(&nowhere)?;
-    Ok(rustix::stdio::dup2_stderr(&nowhere)?)
+/// Redirects the three standard streams to `/dev/null`.
+fn close_terminal() -> CommandResult {
+    let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    Ok(rustix::stdio::dup2_stderr(&null)?)
 }
 
 fn wait_for_file(path: &Path) {

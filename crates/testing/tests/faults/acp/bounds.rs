@@ -222,11 +222,11 @@ fn the_first_and_last_lines_of_a_stderr_flood_are_kept() {
     let is_stderr = |it: &EntryRecord| it.detail.note.as_deref() == Some("standard error");
     let stderr: Vec<String> =
         fixture.home.entries(&id).into_iter().filter(is_stderr).filter_map(|it| it.data).collect();
-    assert!(stderr.first().expect("stderr entries").starts_with("first words\n"));
+    assert!(stderr.first().expect("stderr entries").starts_with("first line\n"));
     let last = stderr.last().expect("stderr entries");
-    assert!(last.contains("\nlast words\n"), "{} bytes", last.len());
+    assert!(last.contains("\nlast line\n"), "{} bytes", last.len());
     let error = fixture.system_messages(&id, "error").pop().expect("message");
     let stderr = error.content["stderr"].as_str().expect("valid UTF-8");
-    assert!(stderr.contains("\nlast words\n") && stderr.len() <= 4096, "{} bytes", stderr.len());
+    assert!(stderr.contains("\nlast line\n") && stderr.len() <= 4096, "{} bytes", stderr.len());
     fixture.assert_others_unaffected();
 }

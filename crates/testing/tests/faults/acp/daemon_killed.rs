@@ -16,8 +16,8 @@ fn killed_repeatedly_during_a_stream() {
     let mut seen = 0;
 
     for round in 0..6 {
-        // Further than the last time: the stream goes on under every daemon.
-        wait_until("the stream goes on", || {
+        // The stream continues under every daemon.
+        wait_until("the stream continues", || {
             let now = numbers(&fixture.home.agent_text(&id)).len();
             now > seen || fixture.home.agent_state(&id).activity == Activity::Idle
         });
@@ -60,7 +60,7 @@ fn killed_while_a_permission_request_is_pending() {
 
     kill_and_restart(&fixture.home);
 
-    assert_eq!(fixture.home.inbox(""), std::slice::from_ref(&asked), "it still waits, once");
+    assert_eq!(fixture.home.inbox(""), std::slice::from_ref(&asked), "the request is still pending, once");
     assert_eq!(fixture.home.wait_for_activity(&id, Activity::Waiting).queued, 0);
     assert_eq!(fixture.home.said(&id), before);
     kill_and_restart(&fixture.home);
@@ -68,7 +68,7 @@ fn killed_while_a_permission_request_is_pending() {
     fixture.home.wait_for_rest(&id);
     assert_eq!(fixture.home.agent_text(&id), "chose:o1-allow_onceand on");
     let answers = fixture.home.received(&id).into_iter().filter(|it| it.get("result").is_some()).count();
-    assert_eq!(answers, 1, "it was answered once");
+    assert_eq!(answers, 1, "the request was answered once");
     fixture.home.answer_request(&asked.id, &json!({ "decision": "deny" })).refused(409, "already_answered");
     fixture.assert_others_unaffected();
 }
@@ -274,7 +274,7 @@ fn a_whole_session_under_a_daemon_that_keeps_dying() {
 }
 
 #[test]
-fn restarts_lose_nothing_either() {
+fn restarts_lose_no_messages() {
     let fixture = Fixture::new(&[]);
     let id = fixture.open();
     fixture.home.prompt(&id, "pace 400 200 ;; permit touch x");

@@ -105,9 +105,9 @@ fn a_response_with_an_unknown_id_is_ignored() {
 
     fixture.home.prompt(&id, &format!("say one ;; wrong_id ;; until {}", gate.display()));
     fixture.home.wait_for_text(&id, "one");
-    // It was no answer to the prompt: the turn goes on.
+    // The response does not belong to the prompt, so the turn continues.
     assert_eq!(fixture.home.agent_state(&id).activity, Activity::Working);
-    fs::write(&gate, "").expect("room on disk");
+    fs::write(&gate, "").expect("disk has space");
     fixture.home.wait_for_rest(&id);
 
     assert_eq!(fixture.home.agent_text(&id), "one");

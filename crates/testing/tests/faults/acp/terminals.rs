@@ -15,7 +15,7 @@ fn threads_of_daemon(fixture: &Fixture) -> usize {
 }
 
 #[test]
-fn the_number_of_terminals_is_limited_and_open_ones_delay_no_one() {
+fn the_number_of_terminals_is_limited_and_open_ones_delay_no_other_request() {
     let fixture = Fixture::new(&[]);
     let id = fixture.open();
 

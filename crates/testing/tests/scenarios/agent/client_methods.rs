@@ -1,4 +1,4 @@
-//! What an agent does through coven: files and terminals, inside its repository; and what it tells of itself.
+//! Client methods: files and terminals in the agent's repository, and the state that the agent reports.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use coven_testing::sessions::path;
 use coven_testing::{TestHome, check_invariants, eventually, wait_until};
 use serde_json::json;
 
-fn opened() -> (TestHome, String, String) {
+fn open_session() -> (TestHome, String, String) {
     let home = TestHome::started_with_agent(json!({}));
     let repo = home.make_repo("app");
     let id = home.open(&repo).id;
@@ -16,24 +16,24 @@ fn opened() -> (TestHome, String, String) {
 
 #[test]
 fn an_agent_reads_and_writes_files_of_its_repository() {
-    let (home, id, folder) = opened();
+    let (home, id, folder) = open_session();
 
     home.turn(
         &id,
         &format!("write {folder}/notes.txt some words ;; read {folder}/notes.txt ;; read {folder}/gone.txt"),
     );
 
-    let said = home.agent_text(&id);
-    assert!(said.contains("read:some words"), "{said}");
+    let text = home.agent_text(&id);
+    assert!(text.contains("read:some words"), "{text}");
     assert_eq!(fs::read_to_string(format!("{folder}/notes.txt")).expect("text"), "some words");
-    // The words that agents look for to tell a missing file from a failure.
-    let missing = said.split("read error").nth(1).expect("an error").to_owned();
+    // Agents recognize a missing file by one of these texts.
+    let missing = text.split("read error").nth(1).expect("an error").to_owned();
     assert!(["Resource not found", "ENOENT", "does not exist"].iter().any(|it| missing.contains(it)), "{missing}");
 }
 
 #[test]
 fn files_of_git_itself_need_a_permission() {
-    let (home, id, folder) = opened();
+    let (home, id, folder) = open_session();
     let hook = format!("{folder}/.git/hooks/pre-commit");
 
     home.prompt(&id, &format!("write {hook} anything ;; read {folder}/.git/config"));
@@ -43,50 +43,50 @@ fn files_of_git_itself_need_a_permission() {
     assert_eq!(home.answer_request(&asked.id, &json!({ "decision": "deny" })).status, 200);
     let second = eventually("the next request", || home.inbox("").pop().filter(|it| it.id != asked.id));
     assert!(second.title.contains(".git/config"), "{second:?}");
-    // A daemon that starts again keeps the question and does what was asked once it is allowed.
+    // After a restart, the request is still pending, and the file is read once it is allowed.
     home.coven(&["daemon", "restart"]).done();
     assert_eq!(home.answer_request(&second.id, &json!({ "decision": "allow" })).status, 200);
     home.wait_for_rest(&id);
 
-    let said = home.agent_text(&id);
-    assert!(said.contains("wrote error") && said.contains("did not permit"), "{said}");
-    assert!(said.contains("repositoryformatversion"), "{said}");
+    let text = home.agent_text(&id);
+    assert!(text.contains("wrote error") && text.contains("did not permit"), "{text}");
+    assert!(text.contains("repositoryformatversion"), "{text}");
     assert!(!fs::exists(&hook).expect("a folder"));
     check_invariants(&home);
 }
 
 #[test]
 fn an_agent_runs_commands_in_terminals_of_its_repository() {
-    let (home, id, folder) = opened();
+    let (home, id, folder) = open_session();
 
     home.turn(&id, "shell pwd; echo to-stderr >&2; exit 3");
     home.turn(&id, "terminal_kill sleep 1000");
     home.turn(&id, "terminal no-such-program-anywhere");
 
-    let said = home.agent_text(&id);
-    assert!(said.contains("terminal:exit=3"), "{said}");
-    assert!(said.contains(&folder) && said.contains("to-stderr"), "{said}");
-    assert_eq!(said.matches("terminal:exit=").count() + said.matches("terminal error").count(), 3, "{said}");
-    wait_until("no command is left", || home.harness_processes(&id).len() == 1);
+    let text = home.agent_text(&id);
+    assert!(text.contains("terminal:exit=3"), "{text}");
+    assert!(text.contains(&folder) && text.contains("to-stderr"), "{text}");
+    assert_eq!(text.matches("terminal:exit=").count() + text.matches("terminal error").count(), 3, "{text}");
+    wait_until("no command is running", || home.harness_processes(&id).len() == 1);
     check_invariants(&home);
 }
 
 #[test]
 fn terminals_end_with_their_session() {
-    let (home, id, _) = opened();
+    let (home, id, _) = open_session();
     home.prompt(&id, "terminal sleep 1000");
-    wait_until("the command runs", || home.harness_processes(&id).len() == 2);
+    wait_until("the command is running", || home.harness_processes(&id).len() == 2);
 
     home.cancel_session(&id);
     home.wait_for_end(&id);
 
-    wait_until("nobody is left", || home.harness_processes(&id).is_empty());
+    wait_until("all processes have exited", || home.harness_processes(&id).is_empty());
     check_invariants(&home);
 }
 
 #[test]
-fn mode_and_options_are_changed_and_told() {
-    let (home, id, _) = opened();
+fn mode_and_options_can_be_changed_and_are_reported() {
+    let (home, id, _) = open_session();
     let state = home.wait_for_rest(&id);
     assert_eq!(current_mode(&state), Some("ask"));
     assert!(state.agent_session_id.as_deref().is_some_and(|it| it.starts_with("fake-")), "{state:?}");
@@ -113,8 +113,8 @@ fn current_mode(state: &AcpStateRecord) -> Option<&str> {
 }
 
 #[test]
-fn an_acp_session_is_no_terminal() {
-    let (home, id, _) = opened();
+fn an_acp_session_has_no_terminal() {
+    let (home, id, _) = open_session();
     home.wait_for_rest(&id);
 
     home.post(&path(&id, "/input"), &json!({ "data": "x" })).refused(409, "session_refused");

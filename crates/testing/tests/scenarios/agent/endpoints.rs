@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{is_iso_time, is_uuid};
 
-const NOBODY: &str = "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
+const UNKNOWN_ID: &str = "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
 
 fn keys(value: &Value) -> Vec<&str> {
     let mut keys: Vec<&str> = value.as_object().expect("an object").keys().map(String::as_str).collect();
@@ -36,7 +36,7 @@ fn agent_18_create_answers_201_with_the_session() {
 }
 
 #[test]
-fn agent_18_create_takes_a_first_prompt_and_a_title_and_refuses_what_it_does_not_know() {
+fn agent_18_create_accepts_a_first_prompt_and_a_title_and_refuses_unknown_values() {
     let home = TestHome::started_with_agent(json!({}));
     let repo = home.make_repo("app");
 
@@ -47,11 +47,11 @@ fn agent_18_create_takes_a_first_prompt_and_a_title_and_refuses_what_it_does_not
 
     assert_eq!(session.title, "A greeting");
     assert_eq!(home.plainly(&session.id), [user("say hello"), agent("hello")]);
-    let refused = |request: Value, code: &str| home.post("/api/sessions", &request).refused(400, code);
-    refused(json!({ "repoId": repo.id, "harness": "hal9000" }), "unknown_harness");
-    let message = refused(json!({ "repoId": repo.id, "colour": "red" }), "invalid_request");
+    let post_refused = |request: Value, code: &str| home.post("/api/sessions", &request).refused(400, code);
+    post_refused(json!({ "repoId": repo.id, "harness": "hal9000" }), "unknown_harness");
+    let message = post_refused(json!({ "repoId": repo.id, "colour": "red" }), "invalid_request");
     assert!(message.contains("colour"), "{message}");
-    refused(json!({ "repoId": 7 }), "invalid_request");
+    post_refused(json!({ "repoId": 7 }), "invalid_request");
     assert_eq!(home.agent_sessions("").total, 1);
 }
 
@@ -77,7 +77,7 @@ fn agent_19_list_answers_200_with_sessions_total_limit_and_offset() {
 }
 
 #[test]
-fn agent_20_get_answers_200_with_everything_or_404() {
+fn agent_20_get_answers_200_with_all_fields_or_404() {
     let home = TestHome::started_with_agent(json!({}));
     let repo = home.make_repo("app");
     let id = home.open(&repo).id;
@@ -90,13 +90,13 @@ fn agent_20_get_answers_200_with_everything_or_404() {
         ["createdAt", "harness", "id", "messages", "metadata", "repo", "repoId", "status", "title", "updatedAt"]
     );
     let messages: Vec<Said> = serde_json::from_value(detail["messages"].clone()).expect("messages");
-    assert_eq!(messages.iter().map(Said::plain).collect::<Vec<_>>(), [user("say hello"), agent("hello")]);
-    home.get(&agent_path(NOBODY, "")).refused(404, "session_not_found");
-    home.get(&agent_path(NOBODY, "/messages")).refused(404, "session_not_found");
+    assert_eq!(messages.iter().map(Said::role_and_content).collect::<Vec<_>>(), [user("say hello"), agent("hello")]);
+    home.get(&agent_path(UNKNOWN_ID, "")).refused(404, "session_not_found");
+    home.get(&agent_path(UNKNOWN_ID, "/messages")).refused(404, "session_not_found");
 }
 
 #[test]
-fn agent_21_prompt_answers_202_at_once_and_the_agent_gets_it() {
+fn agent_21_prompt_answers_202_immediately_and_the_agent_receives_it() {
     let mut home = TestHome::with_agent(json!({}));
     let gate = home.project().join("gate");
     home.env.push(("FAKE_ACP_GATE".to_owned(), gate.display().to_string()));
@@ -104,23 +104,23 @@ fn agent_21_prompt_answers_202_at_once_and_the_agent_gets_it() {
     let repo = home.make_repo("app");
     let id = home.open(&repo).id;
 
-    // Its agent has not said a word yet: whoever waited for it would wait for ever.
+    // The agent has not answered yet, so a request that waited for it would never return.
     let answer = home.post(&agent_path(&id, "/prompt"), &json!({ "text": "say hello" }));
 
     assert_eq!(answer.status, 202);
     let body: Value = answer.json();
     assert_eq!(body, json!({ "ok": true, "accepted": true, "messageId": body["messageId"] }));
-    let said = home.said(&id);
-    assert_eq!(said.iter().map(Said::plain).collect::<Vec<_>>(), [user("say hello")]);
-    assert_eq!(body["messageId"], json!(said[0].id));
+    let messages = home.said(&id);
+    assert_eq!(messages.iter().map(Said::role_and_content).collect::<Vec<_>>(), [user("say hello")]);
+    assert_eq!(body["messageId"], json!(messages[0].id));
     assert_eq!(home.agent_state(&id).activity, Activity::Opening);
-    fs::write(&gate, "").expect("room on disk");
+    fs::write(&gate, "").expect("disk has space");
     home.wait_for_text(&id, "hello");
     assert_eq!(home.received_prompts(&id), ["say hello"]);
 }
 
 #[test]
-fn agent_21_a_prompt_while_a_turn_runs_waits_for_its_turn() {
+fn agent_21_a_prompt_during_a_turn_is_queued() {
     let home = TestHome::started_with_agent(json!({}));
     let repo = home.make_repo("app");
     let id = home.open(&repo).id;
@@ -132,7 +132,7 @@ fn agent_21_a_prompt_while_a_turn_runs_waits_for_its_turn() {
     home.prompt(&id, "say three");
     let state = home.agent_state(&id);
     assert_eq!((state.activity, state.queued), (Activity::Working, 2));
-    fs::write(&gate, "").expect("room on disk");
+    fs::write(&gate, "").expect("disk has space");
     home.wait_for_rest(&id);
 
     assert_eq!(home.agent_text(&id), "onetwothree");
@@ -141,12 +141,12 @@ fn agent_21_a_prompt_while_a_turn_runs_waits_for_its_turn() {
 }
 
 #[test]
-fn agent_21_a_prompt_that_cannot_be_is_refused() {
+fn agent_21_an_invalid_prompt_is_refused() {
     let home = TestHome::started_with_agent(json!({}));
     let repo = home.make_repo("app");
     let id = home.open(&repo).id;
 
-    home.post(&agent_path(NOBODY, "/prompt"), &json!({ "text": "x" })).refused(404, "session_not_found");
+    home.post(&agent_path(UNKNOWN_ID, "/prompt"), &json!({ "text": "x" })).refused(404, "session_not_found");
     for bad in [json!({}), json!({ "text": "" }), json!({ "text": 7 }), json!({ "text": "x", "colour": "red" })] {
         assert_eq!(home.post(&agent_path(&id, "/prompt"), &bad).status, 400, "{bad}");
     }
@@ -157,7 +157,7 @@ fn agent_21_a_prompt_that_cannot_be_is_refused() {
 }
 
 #[test]
-fn agent_22_messages_answers_200_with_an_array_all_or_since_a_time() {
+fn agent_22_messages_answers_200_with_all_messages_or_those_since_a_time() {
     let home = TestHome::started_with_agent(json!({}));
     let repo = home.make_repo("app");
     let id = home.open(&repo).id;
@@ -178,13 +178,13 @@ fn agent_22_messages_answers_200_with_an_array_all_or_since_a_time() {
 }
 
 #[test]
-fn agent_23_delete_tells_the_agent_ends_it_and_answers_with_the_session() {
+fn agent_23_delete_cancels_the_turn_ends_the_agent_and_answers_with_the_session() {
     let home = TestHome::started_with_agent(json!({}));
     let repo = home.make_repo("app");
     let id = home.open(&repo).id;
     home.prompt(&id, "say working ;; hang");
     home.wait_for_text(&id, "working");
-    let pid = home.session(&id).pid.expect("it runs");
+    let pid = home.session(&id).pid.expect("is running");
 
     let answer = home.cancel_session(&id);
 
@@ -192,10 +192,10 @@ fn agent_23_delete_tells_the_agent_ends_it_and_answers_with_the_session() {
     let session: CompatSessionRecord = answer.json();
     assert_eq!((session.id.as_str(), session.status.as_str()), (id.as_str(), "cancelled"));
     home.wait_for_end(&id);
-    wait_until("its process is gone", || !process::is_alive(pid));
+    wait_until("the process has exited", || !process::is_alive(pid));
     assert_eq!(home.received_methods(&id).last().map(String::as_str), Some("session/cancel"));
     assert_eq!(home.agent_session(&id).status, "cancelled");
     home.cancel_session(&id).refused(409, "session_not_live");
-    home.cancel_session(NOBODY).refused(404, "session_not_found");
+    home.cancel_session(UNKNOWN_ID).refused(404, "session_not_found");
     check_invariants(&home);
 }

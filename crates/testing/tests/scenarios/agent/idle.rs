@@ -1,4 +1,4 @@
-//! AGENT-26 to AGENT-28: a session that nobody uses ends.
+//! AGENT-26 to AGENT-28: idle sessions end.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use coven_testing::{EventFeed, TestHome, check_invariants, process, wait_until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-/// A home whose sessions end after `minutes` without a word.
+/// Starts a home with this idle timeout in minutes.
 fn home_with_timeout(minutes: &str) -> TestHome {
     let mut home = TestHome::with_agent(json!({}));
     home.env.push(("AGENT_SESSION_IDLE_TIMEOUT".to_owned(), minutes.to_owned()));
@@ -19,7 +19,7 @@ fn home_with_timeout(minutes: &str) -> TestHome {
 fn agent_26_a_session_without_activity_is_cancelled_at_its_agent_and_completed() {
     let home = home_with_timeout("0.04");
     let repo = home.make_repo("app");
-    // Whoever waits for a human is not idle.
+    // A session with a pending permission request is not idle.
     let waiting = home.open(&repo).id;
     home.prompt(&waiting, "permit touch x");
     home.wait_for_request(&waiting);
@@ -31,10 +31,10 @@ fn agent_26_a_session_without_activity_is_cancelled_at_its_agent_and_completed()
 
     assert_eq!(ended.metadata["reason"], "idle_timeout");
     home.wait_for_end(&id);
-    wait_until("its processes are gone", || home.harness_processes(&id).is_empty());
+    wait_until("its processes have exited", || home.harness_processes(&id).is_empty());
     assert!(home.received_methods(&id).contains(&"session/cancel".to_owned()), "{:?}", home.received_methods(&id));
     assert_eq!(home.agent_session(&waiting).status, "active");
-    // An answer sets it going again; then nobody uses it either.
+    // After the answer the turn ends, and the session becomes idle too.
     let request = home.wait_for_request(&waiting);
     assert_eq!(home.answer_request(&request.id, &json!({ "decision": "allow" })).status, 200);
     home.wait_for_text(&waiting, "chose:o1-allow_once");
@@ -43,7 +43,7 @@ fn agent_26_a_session_without_activity_is_cancelled_at_its_agent_and_completed()
 }
 
 #[test]
-fn agent_26_a_session_without_a_turn_ends_too_and_a_restart_does_not_save_it() {
+fn agent_26_a_session_without_a_turn_ends_too_even_after_a_restart() {
     let home = home_with_timeout("0.03");
     let repo = home.make_repo("app");
     let id = home.open(&repo).id;
@@ -57,7 +57,7 @@ fn agent_26_a_session_without_a_turn_ends_too_and_a_restart_does_not_save_it() {
     check_invariants(&home);
 }
 
-/// Whether the holder can still write to the agent's standard input.
+/// Returns whether the holder can still write to the agent's stdin.
 fn has_input(agent: u32, holder: u32) -> bool {
     let Ok(input) = fs::read_link(format!("/proc/{agent}/fd/0")) else { return false };
     let files = fs::read_dir(format!("/proc/{holder}/fd")).into_iter().flatten().flatten();
@@ -66,19 +66,19 @@ fn has_input(agent: u32, holder: u32) -> bool {
 
 #[test]
 fn an_idle_agent_reads_the_cancel_before_it_is_signalled() {
-    let home = home_with_timeout("0.03");
+    let home = home_with_timeout("0.05");
     let repo = home.make_repo("app");
     let id = home.open(&repo).id;
     home.turn(&id, "say hello");
     let mut feed = EventFeed::open(&home);
 
-    // It cannot read the cancel when that comes.
-    let agent = home.session(&id).pid.expect("it runs");
-    let holder = home.holder_of(&id).expect("it runs");
+    // A stopped agent cannot read the cancellation.
+    let agent = home.session(&id).pid.expect("is running");
+    let holder = home.holder_of(&id).expect("is running");
     process::signal(agent, Signal::STOP);
     feed.next_of("session.idled_out");
-    // The last thing that it is told before it gets time. A signal instead would continue and end it.
-    wait_until("its input is closed", || !has_input(agent, holder) || !process::is_alive(agent));
+    // The daemon closes the input after it has sent the cancellation. A signal would continue and end the agent instead.
+    wait_until("the agent's input is closed", || !has_input(agent, holder) || !process::is_alive(agent));
     process::signal(agent, Signal::CONT);
 
     let ended = home.wait_for_end(&id);
@@ -94,11 +94,11 @@ fn agent_27_prompts_and_updates_keep_a_session_active() {
     let id = home.open(&repo).id;
     let before = home.agent_session(&id).updated_at;
 
-    // Twice the timeout and more, with never half of it between two words.
-    let said = home.turn(&id, "pace 65 10");
+    // More than twice the timeout, with an update every 100 ms.
+    let messages = home.turn(&id, "pace 65 10");
 
     let after = home.agent_session(&id);
-    assert_eq!(said.last().expect("words").plain(), agent(&counted(65)));
+    assert_eq!(messages.last().expect("message").role_and_content(), agent(&counted(65)));
     assert_eq!(after.status, "active");
     assert!(after.updated_at > before, "{before} {after:?}");
     home.turn(&id, "say again");
@@ -124,7 +124,7 @@ fn agent_28_the_timeout_is_read_at_start_with_thirty_minutes_by_default() {
 }
 
 #[test]
-fn agent_28_the_timeout_holds_for_every_session() {
+fn agent_28_the_timeout_applies_to_every_session() {
     let traits = json!({ "harnesses": { "stringy": coven_testing::agents::behaving("string_ids") } });
     let mut home = TestHome::with_agent(traits);
     home.env.push(("AGENT_SESSION_IDLE_TIMEOUT".to_owned(), "0.01".to_owned()));
@@ -140,14 +140,14 @@ fn agent_28_the_timeout_holds_for_every_session() {
 }
 
 #[test]
-fn agent_28_the_environment_stands_above_the_config_and_0_means_never() {
+fn agent_28_the_environment_overrides_the_config_and_0_means_never() {
     let mut home = TestHome::with_agent(json!({ "agents": { "idleTimeoutMinutes": 0.01 } }));
     home.env.push(("AGENT_SESSION_IDLE_TIMEOUT".to_owned(), "0".to_owned()));
     home.start();
     let repo = home.make_repo("app");
     let (quiet, busy) = (home.open(&repo).id, home.open(&repo).id);
 
-    // Twice what the config says goes by.
+    // Twice the timeout of the config.
     home.turn(&busy, "pace 13 10");
 
     assert_eq!(home.agent_session(&quiet).status, "active");

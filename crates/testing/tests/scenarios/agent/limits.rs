@@ -1,4 +1,4 @@
-//! AGENT-24 and AGENT-25: so many sessions at once and no more.
+//! AGENT-24 and AGENT-25: the limit of concurrent sessions.
 
 use std::sync::Barrier;
 use std::thread;
@@ -7,7 +7,7 @@ use coven_testing::{TestHome, check_invariants, wait_until};
 use serde_json::json;
 
 #[test]
-fn agent_24_past_the_limit_creation_is_refused_with_when_to_try_again() {
+fn agent_24_creation_beyond_the_limit_is_refused_with_retry_after() {
     let home = TestHome::started_with_agent(json!({}));
     let repo = home.make_repo("app");
     let open: Vec<String> = (0..5).map(|_| home.open(&repo).id).collect();
@@ -18,7 +18,7 @@ fn agent_24_past_the_limit_creation_is_refused_with_when_to_try_again() {
     assert_eq!(answer.header("retry-after"), "60");
     assert!(message.contains('5') && message.to_lowercase().contains("wait"), "{message}");
     assert_eq!(home.agent_sessions("?status=active").total, 5);
-    // The limit is theirs: a terminal is no ACP session, and `/api/v1` is no way around it.
+    // The limit applies to ACP sessions only, and also to `/api/v1`.
     home.launch("say hello");
     let answer = home.post("/api/v1/sessions", &json!({ "harness": "gemini", "channel": "acp", "repo_id": repo.id }));
     answer.refused(429, "too_many_sessions");
@@ -28,7 +28,7 @@ fn agent_24_past_the_limit_creation_is_refused_with_when_to_try_again() {
 }
 
 #[test]
-fn agent_24_a_hundred_creations_at_once_never_pass_the_limit() {
+fn agent_24_a_hundred_concurrent_creations_never_exceed_the_limit() {
     let home = TestHome::started_with_agent(json!({}));
     let repo = home.make_repo("app");
     let start = Barrier::new(100);
@@ -44,12 +44,12 @@ fn agent_24_a_hundred_creations_at_once_never_pass_the_limit() {
 
     let count = |wanted: u16| statuses.iter().filter(|status| **status == wanted).count();
     assert_eq!((count(201), count(429)), (5, 95), "{statuses:?}");
-    assert_eq!(home.agent_sessions("").total, 5, "a refused creation leaves nothing");
+    assert_eq!(home.agent_sessions("").total, 5, "a refused creation leaves no record");
     check_invariants(&home);
 }
 
 #[test]
-fn agent_24_the_limit_is_in_the_config_and_the_environment_stands_above_it() {
+fn agent_24_the_limit_is_in_the_config_and_the_environment_overrides_it() {
     for (config, variable, limit) in [(2, None, 2), (4, Some("1"), 1)] {
         let mut home = TestHome::with_agent(json!({ "agents": { "maxSessions": config } }));
         home.env.extend(variable.map(|value| ("AGENT_MAX_SESSIONS".to_owned(), value.to_owned())));
@@ -66,7 +66,7 @@ fn agent_24_the_limit_is_in_the_config_and_the_environment_stands_above_it() {
         home.env = vec![("AGENT_MAX_SESSIONS".to_owned(), bad.to_owned())];
         let ran = home.coven(&["daemon", "start"]);
         match bad {
-            // Empty is as good as unset.
+            // An empty value counts as unset.
             "" => drop(ran.done()),
             _ => assert!(ran.refused(2).contains("AGENT_MAX_SESSIONS")),
         }
@@ -74,7 +74,7 @@ fn agent_24_the_limit_is_in_the_config_and_the_environment_stands_above_it() {
 }
 
 #[test]
-fn agent_25_a_session_that_ends_in_any_way_makes_room() {
+fn agent_25_a_session_that_ends_no_longer_counts() {
     let home = TestHome::started_with_agent(json!({ "agents": { "maxSessions": 1 } }));
     let repo = home.make_repo("app");
     let is_full = || home.post("/api/sessions", &json!({ "repoId": repo.id })).status == 429;

@@ -6,7 +6,7 @@ use coven_testing::records::RepoRecord;
 use coven_testing::{TestHome, samples};
 use serde_json::{Value, json};
 
-/// A session that ended long ago.
+/// Returns a session that ended long ago.
 fn old(nth: u32, repo: &RepoRecord, state: SessionState) -> Session {
     let repo_id = Some(repo.id.parse().expect("an id"));
     Session { channel: Channel::Acp, repo_id, state, ..samples::finished(nth) }
@@ -26,7 +26,7 @@ fn agent_08_the_list_is_newest_first_twenty_at_a_time_without_messages() {
     let repo = home.make_repo("app");
     home.stop();
     samples::put(&home, (0..25).map(|nth| old(nth, &repo, SessionState::Completed)));
-    // One on a terminal is none of theirs.
+    // A terminal session is not in the list.
     samples::put(&home, [samples::finished(99)]);
     home.start();
 
@@ -63,8 +63,8 @@ fn agent_09_the_list_of_one_repository_has_the_same_order_and_pages() {
     assert_eq!((first.total, ids(&first)), (25, of_lib[..20].to_vec()));
     assert_eq!((second.total, ids(&second)), (25, of_lib[20..].to_vec()));
     assert!(first.sessions.iter().all(|session| session.repo_id.as_ref() == Some(&lib.id)));
-    let nobody = home.agent_sessions("?repoId=3f2504e0-4f89-41d3-9a0c-0305e82c3301");
-    assert_eq!((nobody.total, nobody.sessions.len()), (0, 0));
+    let of_unknown = home.agent_sessions("?repoId=3f2504e0-4f89-41d3-9a0c-0305e82c3301");
+    assert_eq!((of_unknown.total, of_unknown.sessions.len()), (0, 0));
     home.get("/api/sessions?repoId=nonsense").refused(400, "invalid_request");
 }
 

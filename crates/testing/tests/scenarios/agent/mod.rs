@@ -1,4 +1,4 @@
-//! AGENT: sessions of agents over ACP, bound to a repository, through `/api/sessions`.
+//! AGENT: ACP sessions in a repository, through `/api/sessions`.
 
 mod client_methods;
 mod content;
@@ -18,7 +18,7 @@ mod stream;
 use coven_testing::TestHome;
 use rusqlite::{Connection, OpenFlags};
 
-/// The store as any other program sees it.
+/// Opens the database read-only, like another program.
 fn database(home: &TestHome) -> Connection {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     Connection::open_with_flags(home.path().join("coven.db"), flags).expect("a database")

@@ -1,4 +1,4 @@
-//! Agents ask for leave: the inbox, its answers, and rules that answer by themselves.
+//! Permission requests of agents: the inbox, its answers, and rules that answer automatically.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,14 +13,14 @@ use coven_testing::{EventFeed, TestHome, check_invariants, eventually};
 use rustix::fs::{FileType, Mode};
 use serde_json::{Value, json};
 
-const NOBODY: &str = "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
+const UNKNOWN_ID: &str = "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
 
 fn option(id: &str, kind: &str) -> InboxOption {
     InboxOption { id: id.to_owned(), name: kind.to_owned(), kind: kind.to_owned() }
 }
 
 #[test]
-fn a_request_for_leave_waits_in_the_inbox_and_the_answer_reaches_the_agent() {
+fn a_permission_request_is_in_the_inbox_and_the_answer_reaches_the_agent() {
     let home = TestHome::started_with_agent(json!({}));
     let repo = home.make_repo("app");
     let id = home.open(&repo).id;
@@ -58,14 +58,14 @@ fn a_request_for_leave_waits_in_the_inbox_and_the_answer_reaches_the_agent() {
 }
 
 #[test]
-fn the_first_answer_wins_and_what_is_no_answer_changes_nothing() {
+fn the_first_answer_wins_and_invalid_answers_change_nothing() {
     let home = TestHome::started_with_agent(json!({}));
     let repo = home.make_repo("app");
     let id = home.open(&repo).id;
     home.prompt(&id, "permit touch x");
     let asked = home.wait_for_request(&id);
 
-    home.answer_request(NOBODY, &json!({ "decision": "allow" })).refused(404, "question_not_found");
+    home.answer_request(UNKNOWN_ID, &json!({ "decision": "allow" })).refused(404, "question_not_found");
     for bad in [json!({}), json!({ "option": "o9" }), json!({ "decision": "perhaps" }), json!({ "colour": "red" })] {
         home.answer_request(&asked.id, &bad).refused(400, "invalid_request");
     }
@@ -89,7 +89,7 @@ fn the_first_answer_wins_and_what_is_no_answer_changes_nothing() {
 }
 
 #[test]
-fn the_command_line_lists_and_answers() {
+fn the_command_line_lists_and_answers_requests() {
     let home = TestHome::started_with_agent(json!({}));
     let repo = home.make_repo("app");
     let id = home.open(&repo).id;
@@ -104,11 +104,11 @@ fn the_command_line_lists_and_answers() {
     home.wait_for_text(&id, "chose:o2-reject_once");
     let message = home.coven(&["inbox", "answer", &asked.id, "allow"]).refused(4);
     assert!(message.contains("already answered"), "{message}");
-    home.coven(&["inbox", "answer", NOBODY, "allow"]).refused(3);
+    home.coven(&["inbox", "answer", UNKNOWN_ID, "allow"]).refused(3);
 }
 
 #[test]
-fn rules_answer_by_themselves_and_the_stricter_holds() {
+fn rules_answer_automatically_and_the_stricter_rule_wins() {
     let home = TestHome::started_with_agent(json!({
         "agents": { "maxSessions": 20 },
         "harnesses": { "trusted": behaving(""), "banned": behaving("") },
@@ -133,14 +133,14 @@ fn rules_answer_by_themselves_and_the_stricter_holds() {
     assert_eq!(chosen("banned", "app", "permit_of allow_once x"), "chose:cancelled");
     let by_rule = home.inbox("?all=true");
     assert!(by_rule.iter().all(|it| it.answered_by.as_deref() == Some("rule")), "{by_rule:?}");
-    // Trusted elsewhere, asked here.
+    // The repository requires a question although the harness is trusted.
     let id = home.open_as(&home.make_repo("careful"), "trusted").id;
     home.prompt(&id, "permit x");
     assert_eq!(home.wait_for_request(&id).status, InboxStatus::Pending);
 }
 
 #[test]
-fn cancelling_the_turn_takes_the_request_and_the_queue_back_and_leaves_the_session() {
+fn cancelling_a_turn_withdraws_its_request_and_the_queue_and_keeps_the_session() {
     let home = TestHome::started_with_agent(json!({}));
     let repo = home.make_repo("app");
     let id = home.open(&repo).id;
@@ -186,32 +186,32 @@ fn a_request_without_options_can_be_denied() {
     check_invariants(&home);
 }
 
-/// A script that reads an id and allows that request, without the variable that names its session.
-struct Answering {
+/// A script that reads an id and allows that request, without the variable that contains its session id.
+struct AnswerScript {
     script: PathBuf,
     ids: PathBuf,
-    said: PathBuf,
+    output: PathBuf,
 }
 
-impl Answering {
+impl AnswerScript {
     fn new(home: &TestHome) -> Self {
-        let [script, ids, said] = ["answer.sh", "ids", "said"].map(|name| home.folder().join(name));
+        let [script, ids, output] = ["answer.sh", "ids", "output"].map(|name| home.folder().join(name));
         rustix::fs::mknodat(rustix::fs::CWD, &ids, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a fifo");
         let text = format!(
-            "read -r id < {ids}\nenv -u COVEN_SESSION_ID {coven} inbox answer \"$id\" allow > {said}.part 2>&1\n\
-             echo \"exit $?\" >> {said}.part\nmv {said}.part {said}\n",
+            "read -r id < {ids}\nenv -u COVEN_SESSION_ID {coven} inbox answer \"$id\" allow > {output}.part 2>&1\n\
+             echo \"exit $?\" >> {output}.part\nmv {output}.part {output}\n",
             ids = ids.display(),
             coven = coven().display(),
-            said = said.display(),
+            output = output.display(),
         );
-        fs::write(&script, text).expect("room on disk");
-        Self { script, ids, said }
+        fs::write(&script, text).expect("disk has space");
+        Self { script, ids, output }
     }
 
-    /// Hands the id over and waits for what the command said.
+    /// Passes the id to the script and waits for the output of its command.
     fn answer(&self, id: &str) -> String {
-        fs::write(&self.ids, format!("{id}\n")).expect("the script reads");
-        eventually("the command has ended", || fs::read_to_string(&self.said).ok())
+        fs::write(&self.ids, format!("{id}\n")).expect("script reads");
+        eventually("the command has ended", || fs::read_to_string(&self.output).ok())
     }
 }
 
@@ -219,13 +219,13 @@ impl Answering {
 fn an_answer_from_inside_the_asking_session_is_refused() {
     let home = TestHome::started_with_agent(json!({}));
     let id = home.open(&home.make_repo("app")).id;
-    let answering = Answering::new(&home);
+    let answering = AnswerScript::new(&home);
     home.prompt(&id, &format!("terminals 1 /bin/sh {} ;; permit touch x", answering.script.display()));
     let asked = home.wait_for_request(&id);
 
-    let said = answering.answer(&asked.id);
+    let output = answering.answer(&asked.id);
 
-    assert!(said.contains("permissions.allowSelfAnswer") && said.contains("exit 4"), "{said}");
+    assert!(output.contains("permissions.allowSelfAnswer") && output.contains("exit 4"), "{output}");
     assert_eq!(home.inbox(""), std::slice::from_ref(&asked));
     home.coven(&["inbox", "answer", &asked.id, "allow"]).done();
     home.wait_for_text(&id, "chose:o1-allow_once");
@@ -239,20 +239,20 @@ fn an_answer_from_a_session_is_recorded_with_that_session() {
     let id = home.open(&home.make_repo("app")).id;
     let recorded = |home: &TestHome| home.inbox("?all=true").pop().and_then(|it| it.answered_by).expect("an answer");
 
-    let itself = Answering::new(&home);
+    let itself = AnswerScript::new(&home);
     home.prompt(&id, &format!("terminals 1 /bin/sh {} ;; permit touch x", itself.script.display()));
-    let said = itself.answer(&home.wait_for_request(&id).id);
-    assert!(said.contains("exit 0"), "{said}");
+    let output = itself.answer(&home.wait_for_request(&id).id);
+    assert!(output.contains("exit 0"), "{output}");
     assert_eq!(recorded(&home), format!("session:{id}"));
     home.wait_for_rest(&id);
 
-    [&itself.ids, &itself.said].into_iter().for_each(|file| fs::remove_file(file).expect("ours"));
-    let another = Answering::new(&home);
+    [&itself.ids, &itself.output].into_iter().for_each(|file| fs::remove_file(file).expect("writable"));
+    let another = AnswerScript::new(&home);
     let argv = ["/bin/sh".to_owned(), another.script.display().to_string()];
     let other: SessionRecord = home.post("/api/v1/sessions", &json!({ "argv": argv, "cwd": home.project() })).json();
     home.prompt(&id, "permit touch y");
-    let said = another.answer(&home.wait_for_request(&id).id);
-    assert!(said.contains("exit 0"), "{said}");
+    let output = another.answer(&home.wait_for_request(&id).id);
+    assert!(output.contains("exit 0"), "{output}");
     assert_eq!(recorded(&home), format!("session:{}", other.id));
     home.wait_for_end(&other.id);
     check_invariants(&home);

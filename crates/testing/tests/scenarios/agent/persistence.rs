@@ -1,4 +1,4 @@
-//! AGENT-01 to AGENT-03: sessions and what was said in them are in the store.
+//! AGENT-01 to AGENT-03: sessions and their messages are in the store.
 
 use coven_testing::agents::{agent, agent_path, user};
 use coven_testing::{TestHome, check_invariants};
@@ -28,7 +28,7 @@ fn agent_01_a_new_session_is_a_row_bound_to_its_repo() {
         })
         .expect("a foreign key");
     assert_eq!(foreign, "repos");
-    // Across restarts of the application.
+    // The row survives a restart of the daemon.
     home.restart();
     let again = home.agent_session(&session.id);
     assert_eq!((again.status.as_str(), again.repo_id, again.created_at), ("active", Some(repo.id), session.created_at));
@@ -63,20 +63,23 @@ fn agent_02_every_message_is_a_row_with_its_role_and_json_content() {
     for row in &rows {
         assert!(is_uuid(&row[0]) && row[1] == id && is_iso_time(&row[4]), "{row:?}");
     }
-    // The view and the interface tell the same.
-    let said: Vec<[String; 5]> = home
+    // The view and the interface have the same content.
+    let messages: Vec<[String; 5]> = home
         .said(&id)
         .into_iter()
         .map(|it| [it.id, it.session_id, it.role, it.content.to_string(), it.timestamp])
         .collect();
     let parsed = |row: &[String; 5]| serde_json::from_str::<Value>(&row[3]).expect("JSON");
-    assert_eq!(rows.iter().map(parsed).collect::<Vec<_>>(), said.iter().map(parsed).collect::<Vec<_>>());
-    assert_eq!(rows.iter().map(|row| &row[0]).collect::<Vec<_>>(), said.iter().map(|row| &row[0]).collect::<Vec<_>>());
+    assert_eq!(rows.iter().map(parsed).collect::<Vec<_>>(), messages.iter().map(parsed).collect::<Vec<_>>());
+    assert_eq!(
+        rows.iter().map(|row| &row[0]).collect::<Vec<_>>(),
+        messages.iter().map(|row| &row[0]).collect::<Vec<_>>()
+    );
     check_invariants(&home);
 }
 
 #[test]
-fn agent_03_a_session_is_told_with_its_repo_and_its_messages_oldest_first() {
+fn agent_03_a_session_has_its_repo_and_its_messages_oldest_first() {
     let home = TestHome::started_with_agent(json!({}));
     let repo = home.make_repo("app");
     let id = home.open(&repo).id;
@@ -89,7 +92,7 @@ fn agent_03_a_session_is_told_with_its_repo_and_its_messages_oldest_first() {
     assert_eq!(
         home.plainly(&id),
         [user("say one"), agent("one"), user("say two"), agent("two")],
-        "what was said, oldest first"
+        "messages, oldest first"
     );
     let messages: Vec<coven_testing::agents::Said> =
         serde_json::from_value(detail["messages"].clone()).expect("messages");
@@ -100,7 +103,7 @@ fn agent_03_a_session_is_told_with_its_repo_and_its_messages_oldest_first() {
     for (key, value) in serde_json::to_value(&record).expect("plain data").as_object().expect("an object") {
         assert_eq!(&detail[key], value, "{key}");
     }
-    // The same from the store alone.
+    // The next daemon reads the same from the store.
     home.kill_daemon();
     home.start();
     assert_eq!(home.said(&id), said);

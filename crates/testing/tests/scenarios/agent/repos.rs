@@ -1,4 +1,4 @@
-//! AGENT-11 to AGENT-13: a session is bound to one repository inside the allowed root.
+//! AGENT-11 to AGENT-13: a session belongs to one repository inside the allowed root.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,19 +10,19 @@ use serde_json::json;
 
 use super::{is_iso_time, is_uuid};
 
-const NOBODY: &str = "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
+const UNKNOWN_ID: &str = "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
 
 #[test]
 fn agent_11_a_session_needs_a_repository_that_is_registered_and_inside_the_root() {
     let mut home = TestHome::started_with_agent(json!({}));
     let repo = home.make_repo("app");
 
-    let unknown = home.post("/api/sessions", &json!({ "repoId": NOBODY }));
-    assert!(unknown.refused(404, "repo_not_found").contains(NOBODY));
+    let unknown = home.post("/api/sessions", &json!({ "repoId": UNKNOWN_ID }));
+    assert!(unknown.refused(404, "repo_not_found").contains(UNKNOWN_ID));
     home.post("/api/sessions", &json!({ "repoId": "../app" })).refused(400, "invalid_request");
     home.post("/api/sessions", &json!({})).refused(400, "invalid_request");
 
-    // It was inside when it was registered.
+    // The repository was inside the root when it was registered.
     let other_root = home.project().join("elsewhere");
     fs::create_dir(&other_root).expect("a folder");
     home.stop();
@@ -34,17 +34,17 @@ fn agent_11_a_session_needs_a_repository_that_is_registered_and_inside_the_root(
     home.env.pop();
     home.start();
 
-    // Its folder became a way out.
+    // The folder is now a link to a folder outside the root.
     let (path, aside) = (home.project().join("app"), home.folder().join("app-outside"));
     fs::rename(&path, &aside).expect("one file system");
     symlink(&aside, &path).expect("a link");
     home.post("/api/sessions", &json!({ "repoId": repo.id })).refused(400, "repo_outside_root");
-    fs::remove_file(&path).expect("ours");
+    fs::remove_file(&path).expect("writable");
     let gone = home.post("/api/sessions", &json!({ "repoId": repo.id }));
     assert_eq!(gone.status, 400, "{}", String::from_utf8_lossy(&gone.body));
     fs::rename(&aside, &path).expect("one file system");
 
-    assert_eq!(home.agent_sessions("").total, 0, "nothing was created");
+    assert_eq!(home.agent_sessions("").total, 0, "no session was created");
     assert_eq!(home.open(&repo).status, "active");
     check_invariants(&home);
 }
@@ -73,17 +73,17 @@ fn agent_11_repos_are_registered_listed_and_removed() {
     home.wait_for_end(&session.id);
     assert_eq!(remove().status, 200);
 
-    home.get(&format!("/api/repos/{NOBODY}")).refused(404, "repo_not_found");
+    home.get(&format!("/api/repos/{UNKNOWN_ID}")).refused(404, "repo_not_found");
     assert_eq!(home.read::<RepoList>("/api/repos").repos, []);
     home.post("/api/sessions", &json!({ "repoId": repo.id })).refused(404, "repo_not_found");
-    assert_eq!(home.agent_session(&session.id).repo_id, Some(repo.id), "a finished session keeps it");
+    assert_eq!(home.agent_session(&session.id).repo_id, Some(repo.id), "an ended session keeps its repo");
 }
 
 #[test]
-fn agent_12_the_workspace_is_passed_to_an_agent_that_takes_it() {
-    for takes_it in [true, false] {
+fn agent_12_the_workspace_is_passed_to_an_agent_with_that_flag() {
+    for is_supported in [true, false] {
         let mut home = TestHome::with_agent(json!({}));
-        home.env.push(("FAKE_HELP_WORKSPACE".to_owned(), if takes_it { "1" } else { "0" }.to_owned()));
+        home.env.push(("FAKE_HELP_WORKSPACE".to_owned(), if is_supported { "1" } else { "0" }.to_owned()));
         home.start();
         let repo = home.make_repo("app");
 
@@ -92,11 +92,11 @@ fn agent_12_the_workspace_is_passed_to_an_agent_that_takes_it() {
         home.turn(&id, "cwd");
         home.turn(&id, "settings");
 
-        let said = home.agent_text(&id);
+        let text = home.agent_text(&id);
         let flag = format!(r#""--workspace", "{}""#, repo.path);
-        assert_eq!(said.contains(&flag), takes_it, "{said}");
-        // Whoever does not take the flag is told by its folder and by the protocol.
-        assert_eq!(said.matches(&format!("cwd={}", repo.path)).count(), 2, "{said}");
+        assert_eq!(text.contains(&flag), is_supported, "{text}");
+        // Every agent gets it as its working folder and in the protocol.
+        assert_eq!(text.matches(&format!("cwd={}", repo.path)).count(), 2, "{text}");
         wait_until("the repository's path is logged", || home.own_log().contains(&repo.path));
     }
 }
@@ -107,10 +107,10 @@ fn agent_12_files_are_scoped_to_the_repository() {
     let repo = home.make_repo("app");
     let (outside, far) = (home.project().join("secret.txt"), home.folder().join("secret.txt"));
     for file in [&outside, &far] {
-        fs::write(file, "secret").expect("room on disk");
+        fs::write(file, "secret").expect("disk has space");
     }
     symlink(&outside, format!("{}/link.txt", repo.path)).expect("a link");
-    fs::write(format!("{}/open.txt", repo.path), "open").expect("room on disk");
+    fs::write(format!("{}/open.txt", repo.path), "open").expect("disk has space");
     let id = home.open(&repo).id;
 
     home.turn(&id, &format!("read {}/open.txt", repo.path));
@@ -124,10 +124,10 @@ fn agent_12_files_are_scoped_to_the_repository() {
         home.turn(&id, &format!("read {path} ;; write {path} overwritten"));
     }
 
-    let said = home.agent_text(&id);
-    assert_eq!(said.matches("read error").count(), 4, "{said}");
-    assert_eq!(said.matches("wrote error").count(), 4, "{said}");
-    assert!(!said.contains("read:secret"), "{said}");
+    let text = home.agent_text(&id);
+    assert_eq!(text.matches("read error").count(), 4, "{text}");
+    assert_eq!(text.matches("wrote error").count(), 4, "{text}");
+    assert!(!text.contains("read:secret"), "{text}");
     for file in [&outside, &far] {
         assert_eq!(fs::read_to_string(file).expect("text"), "secret");
     }
@@ -153,10 +153,10 @@ fn agent_13_a_path_that_leaves_the_root_is_refused_and_logged() {
     home.post("/api/repos", &json!({ "path": format!("{project}/plain") })).refused(400, "not_a_repository");
     assert_eq!(home.read::<RepoList>("/api/repos").repos, []);
 
-    // Dots that stay inside are no offence.
+    // A path with dots that stays inside is accepted.
     let inside = home.post("/api/repos", &json!({ "path": format!("{project}/plain/../app/.") }));
     assert_eq!(inside.status, 201);
-    let path = fs::canonicalize(home.project().join("app")).expect("there").display().to_string();
+    let path = fs::canonicalize(home.project().join("app")).expect("exists").display().to_string();
     assert_eq!(inside.json::<RepoRecord>().path, path);
 }
 

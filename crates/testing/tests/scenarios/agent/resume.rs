@@ -1,11 +1,11 @@
-//! A session goes on in a new one: the agent loads what it remembers.
+//! Resuming a session in a new one: the agent loads the message history.
 
 use coven_testing::agents::behaving;
 use coven_testing::{TestHome, check_invariants};
 use serde_json::{Value, json};
 
-/// A session in which something was said, and which is over.
-fn told(home: &TestHome, harness: &str) -> String {
+/// Runs a session with one turn, ends it, and returns its id.
+fn ended_session(home: &TestHome, harness: &str) -> String {
     let repo = home.make_repo("app");
     let id = home.open_as(&repo, harness).id;
     home.turn(&id, "say hello");
@@ -19,9 +19,9 @@ fn resume(harness: &str, id: &str) -> Value {
 }
 
 #[test]
-fn a_resumed_session_has_what_was_said_marked_as_replayed_and_goes_on() {
+fn a_resumed_session_has_the_old_messages_marked_as_replayed_and_continues() {
     let home = TestHome::started_with_agent(json!({}));
-    let first = told(&home, "gemini");
+    let first = ended_session(&home, "gemini");
 
     let second = home.launch_with(resume("gemini", &first[..8]));
     home.wait_for_rest(&second.id);
@@ -30,14 +30,14 @@ fn a_resumed_session_has_what_was_said_marked_as_replayed_and_goes_on() {
     assert_eq!(second.metadata["resumed_from"], json!(first));
     assert_eq!(second.repo_id, home.session(&first).repo_id);
     assert_eq!(home.agent_state(&second.id).agent_session_id, home.agent_state(&first).agent_session_id);
-    let said: Vec<(String, String, bool)> = home
+    let messages: Vec<(String, String, bool)> = home
         .said(&second.id)
         .iter()
         .map(|it| (it.role.clone(), it.text().to_owned(), it.content["replayed"] == true))
         .collect();
     let line = |role: &str, text: &str, replayed| (role.to_owned(), text.to_owned(), replayed);
     assert_eq!(
-        said,
+        messages,
         [
             line("user", "say hello", true),
             line("agent", "hello", true),
@@ -54,24 +54,24 @@ fn an_agent_that_can_only_resume_is_resumed_and_one_that_cannot_is_refused() {
         json!({ "harnesses": { "resumes": behaving("resume_only"), "forgets": behaving("no_load") } }),
     );
 
-    let first = told(&home, "resumes");
+    let first = ended_session(&home, "resumes");
     let second = home.launch_with(resume("resumes", &first)).id;
     home.wait_for_rest(&second);
     assert!(home.received_methods(&second).contains(&"session/resume".to_owned()));
     home.turn(&second, "say again");
     assert_eq!(home.agent_text(&second), "again");
 
-    let first = told(&home, "forgets");
+    let first = ended_session(&home, "forgets");
     home.post("/api/v1/sessions", &resume("forgets", &first)).refused(409, "session_refused");
     check_invariants(&home);
 }
 
 #[test]
-fn only_an_acp_session_that_there_was_can_be_resumed() {
+fn only_an_existing_acp_session_can_be_resumed() {
     let home = TestHome::started_with_agent(json!({}));
     let terminal = home.run_to_end("say hello").id;
 
-    let nobody = "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
-    home.post("/api/v1/sessions", &resume("gemini", nobody)).refused(404, "session_not_found");
+    let unknown = "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
+    home.post("/api/v1/sessions", &resume("gemini", unknown)).refused(404, "session_not_found");
     home.post("/api/v1/sessions", &resume("gemini", &terminal)).refused(409, "session_refused");
 }

@@ -1,4 +1,4 @@
-//! An agent's session is a session like any other: listed, followed, put away, exported, sacrificed.
+//! ACP sessions in the operations for all sessions: list, follow, archive, export, sacrifice.
 
 use coven_testing::records::SessionRecord;
 use coven_testing::sessions::path;
@@ -6,7 +6,7 @@ use coven_testing::{EventFeed, TestHome, check_invariants};
 use serde_json::json;
 
 #[test]
-fn it_is_in_every_list_and_in_the_feed() {
+fn an_acp_session_is_in_every_list_and_in_the_feed() {
     let home = TestHome::started_with_agent(json!({}));
     let repo = home.make_repo("app");
     let mut feed = EventFeed::open(&home);
@@ -23,7 +23,7 @@ fn it_is_in_every_list_and_in_the_feed() {
 }
 
 #[test]
-fn a_session_made_in_v1_is_bound_to_the_repository_of_its_folder() {
+fn a_session_created_in_v1_belongs_to_the_repository_of_its_folder() {
     let home = TestHome::started_with_agent(json!({}));
     let folder = home.init_repo(&home.project().join("app"));
     std::fs::create_dir(folder.join("src")).expect("a folder");
@@ -44,7 +44,7 @@ fn a_session_made_in_v1_is_bound_to_the_repository_of_its_folder() {
 }
 
 #[test]
-fn one_that_ended_can_be_archived_summoned_exported_and_sacrificed() {
+fn an_ended_acp_session_can_be_archived_summoned_exported_and_sacrificed() {
     let home = TestHome::started_with_agent(json!({}));
     let repo = home.make_repo("app");
     let id = home.open(&repo).id;

@@ -1,4 +1,4 @@
-//! AGENT-29 to AGENT-31: the seed's models as views, and migrations that can be taken back.
+//! AGENT-29 to AGENT-31: the models of the seed as views, and migrations that can be rolled back.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ fn columns(connection: &Connection, view: &str) -> Vec<String> {
     strings(connection, &format!("SELECT name FROM pragma_table_info('{view}') ORDER BY cid"))
 }
 
-/// The first column of every index of a table.
+/// Returns the first column of every index of a table.
 fn indexed(connection: &Connection, table: &str) -> HashSet<String> {
     let sql = format!(
         "SELECT info.name FROM pragma_index_list('{table}') AS list, pragma_index_info(list.name) AS info
@@ -41,7 +41,7 @@ fn agent_29_agent_session_has_the_seeds_columns_statuses_and_relations() {
     home.cancel_session(&ids[2]);
     home.prompt(&ids[3], "crash 1");
     ids[1..].iter().for_each(|id| drop(home.wait_for_end(id)));
-    // A session on a terminal is no agent's session.
+    // A terminal session is not an agent session.
     home.run_to_end("say hello");
 
     let connection = database(&home);
@@ -83,7 +83,7 @@ fn agent_30_agent_message_has_the_seeds_columns_roles_and_relation() {
 }
 
 #[test]
-fn agent_31_the_migration_makes_tables_constraints_and_indexes() {
+fn agent_31_the_migration_creates_tables_constraints_and_indexes() {
     let home = TestHome::new();
 
     home.coven(&["db", "migrate"]).done();
@@ -104,7 +104,7 @@ fn agent_31_the_migration_makes_tables_constraints_and_indexes() {
 }
 
 #[test]
-fn agent_31_the_migration_can_be_taken_back_and_made_again() {
+fn agent_31_the_migration_can_be_rolled_back_and_repeated() {
     let home = TestHome::started_with_agent(json!({}));
     let repo = home.make_repo("app");
     let id = home.open(&repo).id;
@@ -123,7 +123,7 @@ fn agent_31_the_migration_can_be_taken_back_and_made_again() {
         assert!(shape() != complete, "a step down changes the schema");
         if steps == "100" {
             for name in ["AgentSession", "AgentMessage", "Repo", "sessions", "messages"] {
-                assert!(!left.contains(name), "{name} is still there");
+                assert!(!left.contains(name), "{name} still exists");
             }
         }
         home.coven(&["db", "migrate"]).done();

@@ -5,9 +5,9 @@ use coven_testing::agents::agent_path;
 use coven_testing::{TestHome, check_invariants, wait_until};
 use serde_json::json;
 
-/// Nothing can be said to it any more.
+/// Asserts that a prompt is refused and adds no message.
 #[track_caller]
-fn takes_no_prompt(home: &TestHome, id: &str) {
+fn assert_prompt_refused(home: &TestHome, id: &str) {
     let before = home.said(id);
     let answer = home.post(&agent_path(id, "/prompt"), &json!({ "text": "say more" }));
     answer.refused(409, "session_not_live");
@@ -15,7 +15,7 @@ fn takes_no_prompt(home: &TestHome, id: &str) {
 }
 
 #[test]
-fn agent_04_a_session_whose_agent_runs_is_active_and_takes_prompts() {
+fn agent_04_a_session_with_a_running_agent_is_active_and_accepts_prompts() {
     let home = TestHome::started_with_agent(json!({}));
     let repo = home.make_repo("app");
 
@@ -31,14 +31,14 @@ fn agent_04_a_session_whose_agent_runs_is_active_and_takes_prompts() {
     assert_eq!(after.status, "active");
     assert!(after.updated_at > before.updated_at, "{before:?} {after:?}");
     assert_eq!((after.created_at, after.repo_id), (session.created_at, Some(repo.id)));
-    // The same session in the words of `/api/v1`.
+    // The same session in `/api/v1`.
     let same = home.session(&session.id);
     assert_eq!((same.channel.as_str(), same.status.as_str()), ("acp", "running"));
     check_invariants(&home);
 }
 
 #[test]
-fn agent_05_a_session_that_was_asked_to_end_is_completed() {
+fn agent_05_a_finished_session_is_completed() {
     let home = TestHome::started_with_agent(json!({}));
     let repo = home.make_repo("app");
     let id = home.open(&repo).id;
@@ -51,7 +51,7 @@ fn agent_05_a_session_that_was_asked_to_end_is_completed() {
     let after = home.agent_session(&id);
     assert_eq!((after.status.as_str(), &after.metadata["reason"]), ("completed", &json!("finished")));
     assert!(after.updated_at > before.updated_at);
-    takes_no_prompt(&home, &id);
+    assert_prompt_refused(&home, &id);
     assert_eq!(home.agent_session(&id).updated_at, after.updated_at, "the final time stays");
     home.restart();
     assert_eq!(home.agent_session(&id), after);
@@ -59,7 +59,7 @@ fn agent_05_a_session_that_was_asked_to_end_is_completed() {
 }
 
 #[test]
-fn agent_06_a_cancelled_session_says_why_and_has_no_process() {
+fn agent_06_a_cancelled_session_has_a_reason_and_no_process() {
     let home = TestHome::started_with_agent(json!({}));
     let repo = home.make_repo("app");
     let id = home.open(&repo).id;
@@ -71,18 +71,18 @@ fn agent_06_a_cancelled_session_says_why_and_has_no_process() {
     assert_eq!(answer.status, 200, "{answer:?}");
     home.wait_for_end(&id);
     assert_eq!(home.agent_session(&id).status, "cancelled");
-    let said = home.said(&id);
-    let word = said.iter().find(|it| it.kind() == "cancelled").expect("a word on it");
-    assert_eq!(word.role, "system");
-    assert!(word.content["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{word:?}");
+    let messages = home.said(&id);
+    let cancelled = messages.iter().find(|it| it.kind() == "cancelled").expect("message");
+    assert_eq!(cancelled.role, "system");
+    assert!(cancelled.content["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{cancelled:?}");
     assert!(home.harness_processes(&id).is_empty());
     assert_eq!(home.agent_state(&id).activity, Activity::Ended);
-    takes_no_prompt(&home, &id);
+    assert_prompt_refused(&home, &id);
     check_invariants(&home);
 }
 
 #[test]
-fn agent_07_a_crash_is_an_error_with_its_details_and_final() {
+fn agent_07_a_crash_is_a_final_error_with_details() {
     let home = TestHome::started_with_agent(json!({}));
     let repo = home.make_repo("app");
     let id = home.open(&repo).id;
@@ -92,18 +92,18 @@ fn agent_07_a_crash_is_an_error_with_its_details_and_final() {
 
     let session = home.agent_session(&id);
     assert_eq!((session.status.as_str(), home.session(&id).exit_code), ("error", Some(3)));
-    let said = home.said(&id);
-    let details = said.iter().find(|it| it.kind() == "error").expect("what happened");
+    let messages = home.said(&id);
+    let details = messages.iter().find(|it| it.kind() == "error").expect("message");
     assert_eq!(details.role, "system");
-    let message = details.content["message"].as_str().expect("words");
+    let message = details.content["message"].as_str().expect("text");
     assert!(message.contains('3'), "the exit code: {message}");
     assert!(
-        said.iter().any(|it| it.role == "agent" && it.text() == "so far so good" && it.content["partial"] == false)
+        messages.iter().any(|it| it.role == "agent" && it.text() == "so far so good" && it.content["partial"] == false)
     );
-    takes_no_prompt(&home, &id);
+    assert_prompt_refused(&home, &id);
     home.cancel_session(&id).refused(409, "session_not_live");
     home.restart();
-    assert_eq!(home.agent_session(&id), session, "nothing brings it back");
-    wait_until("nobody is left", || home.harness_processes(&id).is_empty());
+    assert_eq!(home.agent_session(&id), session, "a restart does not revive it");
+    wait_until("all processes have exited", || home.harness_processes(&id).is_empty());
     check_invariants(&home);
 }

@@ -1,4 +1,4 @@
-//! Live: messages as they come, over the session's own stream and the feed of events.
+//! Live messages, over the session's stream and the event feed.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ use serde_json::json;
 const STREAM: &[(&str, &str)] = &[("accept", "text/event-stream")];
 
 #[test]
-fn a_subscriber_sees_the_pieces_then_the_whole_and_the_end() {
+fn a_subscriber_gets_the_chunks_the_complete_message_and_the_end() {
     let home = TestHome::started_with_agent(json!({}));
     let repo = home.make_repo("app");
     let id = home.open(&repo).id;
@@ -41,7 +41,7 @@ fn a_subscriber_sees_the_pieces_then_the_whole_and_the_end() {
         }
     };
     take_until(&mut stream, &|it| it.content.text().is_some_and(|it| it.text == "one"));
-    fs::write(&gate, "").expect("room on disk");
+    fs::write(&gate, "").expect("disk has space");
     let seen = take_until(&mut stream, &|it| it.role == Role::Agent && it.content.text().is_some_and(|it| !it.partial));
 
     assert_eq!(seen[0].role, Role::User);
@@ -65,7 +65,7 @@ fn a_subscriber_sees_the_pieces_then_the_whole_and_the_end() {
 }
 
 #[test]
-fn history_is_folded_and_paged_and_a_stream_begins_after_what_was_seen() {
+fn history_is_folded_and_paged_and_a_stream_starts_after_the_last_seen_message() {
     let home = TestHome::started_with_agent(json!({}));
     let repo = home.make_repo("app");
     let id = home.open(&repo).id;
@@ -92,7 +92,7 @@ fn history_is_folded_and_paged_and_a_stream_begins_after_what_was_seen() {
 }
 
 #[test]
-fn the_feed_tells_of_turns_and_messages() {
+fn the_feed_has_events_for_turns_and_messages() {
     let home = TestHome::started_with_agent(json!({}));
     let repo = home.make_repo("app");
     let id = home.open(&repo).id;
@@ -101,8 +101,8 @@ fn the_feed_tells_of_turns_and_messages() {
 
     home.prompt(&id, "say hello ;; stop max_tokens");
 
-    let begun = feed.next_of("turn.started");
-    assert_eq!(begun.payload["session_id"], json!(id));
+    let started = feed.next_of("turn.started");
+    assert_eq!(started.payload["session_id"], json!(id));
     loop {
         let added = feed.next_of("message.added");
         if added.payload["message"]["role"] == "agent" {
@@ -114,7 +114,7 @@ fn the_feed_tells_of_turns_and_messages() {
     let ended = feed.next_of("turn.ended");
     assert_eq!(ended.payload, json!({ "session_id": id, "stop_reason": "max_tokens" }));
     home.wait_for_rest(&id);
-    let said = home.said(&id);
+    let messages = home.said(&id);
     let turn = json!({ "type": "turn", "stopReason": "max_tokens" });
-    assert!(said.iter().any(|it| it.role == "system" && it.content == turn), "{said:?}");
+    assert!(messages.iter().any(|it| it.role == "system" && it.content == turn), "{messages:?}");
 }

@@ -6,12 +6,12 @@ use coven_api::inbox::{InboxItem, InboxStatus};
 use coven_testing::{TestHome, check_invariants};
 use serde_json::{Value, json};
 
-use super::{TWO, ask, asker, choosing, end, folder, nth_id, put_set, show, told_of, wait_for_event, waiting};
+use super::{TWO, ask, asker, choosing, end, events_of, folder, nth_id, put_set, show, wait_for_event, waiting};
 
-const NOBODY: &str = "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
+const UNKNOWN_ID: &str = "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
 
 #[test]
-fn a_question_set_waits_in_the_inbox_and_its_answers_reach_the_asker() {
+fn a_question_set_is_in_the_inbox_and_its_answers_reach_the_asking_command() {
     let home = TestHome::started();
     let asking = asker(&home, &[TWO]);
     let asked = waiting(&home, 1).remove(0);
@@ -41,7 +41,11 @@ fn a_question_set_waits_in_the_inbox_and_its_answers_reach_the_asker() {
     assert_eq!((answered.answered_by.as_deref(), answered.answered_at.is_some()), (Some("human"), true));
     let answers = answered.question_set().and_then(|set| set.answers.clone()).expect("answers");
     assert_eq!(answers[1].custom_text.as_deref(), Some("it's"));
-    assert_eq!(told_of(&home, &asked.id), ["question_set.asked", "question_set.completed"], "told when it is answered");
+    assert_eq!(
+        events_of(&home, &asked.id),
+        ["question_set.asked", "question_set.completed"],
+        "the event exists when the answer returns"
+    );
     let ran = end(asking);
     let expected = "Here are the user's answers:\n\n1. Which\n database?\n→ PostgreSQL\n\n\
                     2. Which features?\n→ Auth\n→ Other: 'it\\'s'\n";
@@ -54,34 +58,34 @@ fn a_question_set_waits_in_the_inbox_and_its_answers_reach_the_asker() {
 }
 
 #[test]
-fn what_is_no_answer_is_refused_with_the_reason_and_changes_nothing() {
+fn an_invalid_answer_is_refused_with_the_reason_and_changes_nothing() {
     let home = TestHome::started();
     let id = home.coven(&["ask", TWO, "--no-wait"]).done().trim().to_owned();
-    let refused = |body: Value| home.answer_request(&id, &body).refused(400, "invalid_request");
+    let post_refused = |body: Value| home.answer_request(&id, &body).refused(400, "invalid_request");
 
-    let unknown = refused(json!({ "answers": [{ "questionIndex": 0, "selectedOption": "Oracle" }] }));
+    let unknown = post_refused(json!({ "answers": [{ "questionIndex": 0, "selectedOption": "Oracle" }] }));
     assert_eq!(unknown, "Answer for question 0 references non-existent option: Oracle");
-    let half = refused(json!({ "answers": [{ "questionIndex": 0, "selectedOption": "PostgreSQL" }] }));
+    let half = post_refused(json!({ "answers": [{ "questionIndex": 0, "selectedOption": "PostgreSQL" }] }));
     assert_eq!(half, "Question 1 has no answer");
-    assert_eq!(refused(json!({ "answers": [] })), "No answers provided");
+    assert_eq!(post_refused(json!({ "answers": [] })), "No answers provided");
     for body in [json!({ "option": "A" }), json!({ "decision": "allow" })] {
-        assert!(refused(body).starts_with("it is a question set and takes answers or reject"));
+        assert!(post_refused(body).starts_with("it is a question set and takes answers or reject"));
     }
     let one_of = "give one of option, decision, answers, reject";
-    assert_eq!(refused(json!({})), one_of);
-    assert_eq!(refused(json!({ "answers": [], "reject": {} })), one_of);
-    assert!(refused(json!({ "reject": { "why": "x" } })).contains("unknown field"));
-    assert!(refused(json!({ "reject": {}, "reason": "x" })).contains("reject has a reason of its own"));
-    home.answer_request(NOBODY, &choosing("A")).refused(404, "question_not_found");
+    assert_eq!(post_refused(json!({})), one_of);
+    assert_eq!(post_refused(json!({ "answers": [], "reject": {} })), one_of);
+    assert!(post_refused(json!({ "reject": { "why": "x" } })).contains("unknown field"));
+    assert!(post_refused(json!({ "reject": {}, "reason": "x" })).contains("reject has a reason of its own"));
+    home.answer_request(UNKNOWN_ID, &choosing("A")).refused(404, "question_not_found");
     home.answer_request("..%2F..%2Fetc", &choosing("A")).refused(404, "question_not_found");
 
     assert_eq!(show(&home, &id).status, InboxStatus::Pending);
     wait_for_event(&home, &id, "question_set.asked");
-    assert_eq!(told_of(&home, &id), ["question_set.asked"]);
+    assert_eq!(events_of(&home, &id), ["question_set.asked"]);
 }
 
 #[test]
-fn a_rejection_reaches_the_asker_with_its_reason() {
+fn a_rejection_reaches_the_asking_command_with_its_reason() {
     let home = TestHome::started();
     let asking = asker(&home, &[TWO]);
     let id = waiting(&home, 1).remove(0).id;
@@ -93,16 +97,16 @@ fn a_rejection_reaches_the_asker_with_its_reason() {
     let ran = end(asking);
     assert_eq!(ran.code, 10);
     assert!(ran.stdout.contains("Rejection reason: \"too vague\""), "{}", ran.stdout);
-    assert_eq!(told_of(&home, &id).last().map(String::as_str), Some("question_set.rejected"));
+    assert_eq!(events_of(&home, &id).last().map(String::as_str), Some("question_set.rejected"));
 }
 
 #[test]
-fn the_command_line_lists_shows_and_answers_them() {
+fn the_command_line_lists_shows_and_answers_question_sets() {
     let home = TestHome::started();
     let (first, second) = (ask(&home, "First?"), ask(&home, "Second?"));
 
     let listed = home.coven(&["inbox"]).done();
-    let places = [&first, &second].map(|id| listed.find(&id[..8]).expect("it is listed"));
+    let places = [&first, &second].map(|id| listed.find(&id[..8]).expect("is listed"));
     assert!(places[0] < places[1] && listed.contains("First?") && listed.contains("A, B"), "{listed}");
     let shown = home.coven(&["inbox", "show", &first[..8]]).done();
     assert!(shown.contains("kind      question_set") && shown.contains("   - B"), "{shown}");
@@ -125,13 +129,13 @@ fn the_command_line_lists_shows_and_answers_them() {
     assert!(refusal.contains("takes answers or reject"), "{refusal}");
     home.coven(&["inbox", "answer", &fourth, "--option", "ZZZ"]).refused(2);
     assert_eq!(home.coven(&["inbox", "answer", &fourth, "--option", "A", "--reason", "x"]).code, 2);
-    home.coven(&["inbox", "answer", NOBODY, "--reject"]).refused(3);
+    home.coven(&["inbox", "answer", UNKNOWN_ID, "--reject"]).refused(3);
     assert_eq!(show(&home, &fourth).status, InboxStatus::Pending);
 }
 
-/// Between `coven answer`, which knows no daemon, and the daemon.
+/// `coven answer` does not use the daemon, so it competes with the daemon.
 #[test]
-fn the_first_answer_wins_whoever_gives_it() {
+fn the_first_answer_wins_with_and_without_the_daemon() {
     let home = TestHome::started();
     let asking = asker(&home, &["--prompt", "Which?", "--option", "A", "--option", "B"]);
     let id = waiting(&home, 1).remove(0).id;
@@ -158,11 +162,11 @@ fn the_first_answer_wins_whoever_gives_it() {
     assert_eq!(won.len(), 1, "{won:?}");
     assert_eq!(end(asking).stdout, format!("Here are the user's answers:\n\n1. Which?\n→ {}\n", won[0]));
     wait_for_event(&home, &id, "question_set.completed");
-    assert_eq!(told_of(&home, &id), ["question_set.asked", "question_set.completed"]);
+    assert_eq!(events_of(&home, &id), ["question_set.asked", "question_set.completed"]);
 }
 
 #[test]
-fn a_prefix_must_mean_one_thing_of_either_kind_and_what_waits_is_meant_first() {
+fn a_prefix_must_be_unique_among_the_pending_items_of_all_kinds() {
     let home = TestHome::started_with_agent(json!({}));
     let session = home.open(&home.make_repo("app")).id;
     home.prompt(&session, "permit touch x");
@@ -183,13 +187,13 @@ fn a_prefix_must_mean_one_thing_of_either_kind_and_what_waits_is_meant_first() {
     let wrong = home.answer_request(&permission, &reasoned).refused(400, "invalid_request");
     assert!(wrong.starts_with("a request for permission takes no reason"), "{wrong}");
     assert_eq!(home.answer_request(&set, &choosing("A")).status, 200);
-    assert_eq!(show(&home, prefix).id, permission, "the other one is history");
+    assert_eq!(show(&home, prefix).id, permission, "the question set is answered");
     home.coven(&["inbox", "answer", prefix, "deny"]).done();
     home.get(&format!("/api/v1/inbox/{prefix}")).refused(400, "ambiguous_id");
 }
 
 #[test]
-fn a_set_that_another_tool_asks_is_in_the_list_at_once() {
+fn a_set_of_another_tool_is_in_the_list_immediately() {
     let home = TestHome::started();
     put_set(&home, &nth_id(7), "Theirs?");
 
@@ -204,7 +208,7 @@ fn an_abandoned_set_is_listed_with_the_reason() {
     let asker = asker(&home, &[TWO]);
     let id = waiting(&home, 1).remove(0).id;
     let set = folder(&home).join(&id);
-    // In one step, as every tool does: half a file would be another reason.
+    // Renamed into place, because a partly written file would be another reason.
     std::fs::write(set.join("new"), r#"{"answers":[{"questionIndex":7,"selectedOption":"A"}]}"#).expect("the set");
     std::fs::rename(set.join("new"), set.join("answers.json")).expect("the set");
     assert_eq!(end(asker).code, 12);

@@ -1,4 +1,4 @@
-//! Every change of a set is told exactly once, also over the daemon's death and for what happened while none ran.
+//! Every change of a set has exactly one event, also after a crash of the daemon and for changes without a daemon.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,19 @@ use coven_testing::process::kill_hard;
 use coven_testing::{TestHome, check_invariants};
 use serde_json::{Value, json};
 
-use super::{LAST_ID, TWO, ask, asker, choosing, put_set, told, told_of, wait_for_event, waiting};
+use super::{LAST_ID, TWO, ask, asker, choosing, events_of, put_set, set_events, wait_for_event, waiting};
 
-/// What was told of each set, in order.
-fn told_by_set(home: &TestHome) -> BTreeMap<String, Vec<String>> {
+/// Returns the events of each set, in order.
+fn events_by_set(home: &TestHome) -> BTreeMap<String, Vec<String>> {
     let mut by_set: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (kind, id) in told(home) {
+    for (kind, id) in set_events(home) {
         by_set.entry(id).or_default().push(kind.trim_start_matches("question_set.").to_owned());
     }
     by_set
 }
 
 #[test]
-fn what_changed_while_no_daemon_ran_is_told_once_by_the_next() {
+fn changes_without_a_daemon_get_one_event_from_the_next_daemon() {
     let home = TestHome::started();
     let [answered, dismissed, untouched] = ["Answered?", "Dismissed?", "Untouched?"].map(|prompt| ask(&home, prompt));
     for id in [&answered, &dismissed, &untouched] {
@@ -40,7 +40,7 @@ fn what_changed_while_no_daemon_ran_is_told_once_by_the_next() {
     home.kill_daemon();
     home.start();
     home.answer_request(&untouched, &choosing("B"));
-    // Sets are looked at in the order of their ids: when this one is told, all others were looked at again.
+    // The daemon checks sets in the order of their ids, so all others were checked again before this one.
     put_set(&home, LAST_ID, "Last?");
     wait_for_event(&home, LAST_ID, "question_set.asked");
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
@@ -52,7 +52,7 @@ fn what_changed_while_no_daemon_ran_is_told_once_by_the_next() {
         (over.clone(), words(&["asked", "rejected"])),
         (LAST_ID.to_owned(), words(&["asked"])),
     ]);
-    assert_eq!(told_by_set(&home), expected);
+    assert_eq!(events_by_set(&home), expected);
     let state: Value = home.read("/state");
     let rows = state["questions"].as_array().expect("a list").iter();
     let rows: BTreeMap<&str, &str> =
@@ -69,14 +69,14 @@ fn what_changed_while_no_daemon_ran_is_told_once_by_the_next() {
 }
 
 #[test]
-fn a_set_whose_asker_was_killed_does_not_stay_pending() {
+fn a_set_whose_asking_command_was_killed_is_abandoned() {
     let home = TestHome::started();
     let mut asking = asker(&home, &[TWO]);
     let id = waiting(&home, 1).remove(0).id;
     wait_for_event(&home, &id, "question_set.asked");
     home.kill_daemon();
     kill_hard(asking.id());
-    asking.wait().expect("our child");
+    asking.wait().expect("child process");
 
     home.start();
 
@@ -89,7 +89,7 @@ fn a_set_whose_asker_was_killed_does_not_stay_pending() {
 }
 
 #[test]
-fn sets_that_ended_long_ago_go_when_the_daemon_starts() {
+fn expired_sets_are_deleted_when_the_daemon_starts() {
     let home = TestHome::new();
     home.configure(json!({ "questions": { "retentionPeriod": 0 } }));
     let (over, open) = (ask(&home, "Over?"), ask(&home, "Open?"));
@@ -98,12 +98,12 @@ fn sets_that_ended_long_ago_go_when_the_daemon_starts() {
     home.start();
 
     wait_for_event(&home, &open, "question_set.asked");
-    assert_eq!(told_of(&home, &over), [""; 0], "it was gone before anybody looked");
+    assert_eq!(events_of(&home, &over), [""; 0], "the set was deleted before the first check");
     assert_eq!(home.inbox("?all=true").len(), 1);
 }
 
 #[test]
-fn a_timeout_is_told() {
+fn a_timeout_has_an_event() {
     let home = TestHome::started();
     let ran = home.coven(&["ask", TWO, "--timeout", "30", "--json"]);
     let record: Value = serde_json::from_str(&ran.stdout).expect("JSON");
@@ -111,6 +111,6 @@ fn a_timeout_is_told() {
 
     wait_for_event(&home, id, "question_set.timed_out");
 
-    assert_eq!(told_of(&home, id), ["question_set.asked", "question_set.timed_out"]);
+    assert_eq!(events_of(&home, id), ["question_set.asked", "question_set.timed_out"]);
     assert_eq!(home.inbox("?all=true").remove(0).status, InboxStatus::TimedOut);
 }

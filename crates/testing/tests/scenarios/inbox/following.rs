@@ -1,4 +1,4 @@
-//! `coven inbox --follow`, and the bells of what stays open on a terminal.
+//! `coven inbox --follow`, and the bells of programs on a terminal.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{ask, choosing, folder, wait_for_event};
 
-/// `coven inbox --follow --json` with its lines.
+/// A running `coven inbox --follow --json`.
 struct Follower {
     child: Child,
     lines: Receiver<String>,
@@ -27,13 +27,13 @@ impl Follower {
         Self { child, lines }
     }
 
-    /// What happened to which item next, and how it is now.
+    /// Returns the next event with the id and status of its item.
     #[track_caller]
     fn next(&self) -> (String, String, String) {
-        let line = self.lines.recv_timeout(DEADLINE).expect("a line in time");
+        let line = self.lines.recv_timeout(DEADLINE).expect("line before the deadline");
         let line: Value = serde_json::from_str(&line).expect("one object per line");
         let item: InboxItem = serde_json::from_value(line["item"].clone()).expect("an item");
-        (line["event"].as_str().expect("a word").to_owned(), item.id, item.status.to_string())
+        (line["event"].as_str().expect("event").to_owned(), item.id, item.status.to_string())
     }
 }
 
@@ -49,11 +49,11 @@ fn line(event: &str, id: &str, status: &str) -> (String, String, String) {
 }
 
 #[test]
-fn what_comes_and_goes_is_printed_through_the_daemons_death() {
+fn new_and_resolved_items_are_printed_across_a_crash_of_the_daemon() {
     let home = TestHome::started();
     let first = ask(&home, "First?");
     let follower = Follower::start(&home, &[]);
-    assert_eq!(follower.next(), line("came", &first, "pending"), "what waits already");
+    assert_eq!(follower.next(), line("came", &first, "pending"), "an item that is already pending");
 
     let second = ask(&home, "Second?");
     assert_eq!(follower.next(), line("came", &second, "pending"));
@@ -72,14 +72,14 @@ fn what_comes_and_goes_is_printed_through_the_daemons_death() {
 }
 
 #[test]
-fn only_what_belongs_to_the_session_is_followed() {
+fn only_items_of_the_given_session_are_followed() {
     let home = TestHome::started_with_agent(json!({}));
     let session = home.open(&home.make_repo("app")).id;
     home.prompt(&session, "permit touch x");
     let permission = home.wait_for_request(&session).id;
     let follower = Follower::start(&home, &["--session", &session[..8]]);
     assert_eq!(follower.next(), line("came", &permission, "pending"));
-    let other = ask(&home, "Of nobody?");
+    let other = ask(&home, "Of no session?");
     wait_for_event(&home, &other, "question_set.asked");
 
     home.coven(&["inbox", "answer", &permission, "deny"]).done();
@@ -88,7 +88,7 @@ fn only_what_belongs_to_the_session_is_followed() {
 }
 
 #[test]
-fn following_rings_for_what_is_new_and_not_for_what_waited() {
+fn following_rings_for_new_items_and_not_for_pending_ones() {
     let home = TestHome::started();
     let first = ask(&home, "First?");
     let terminal = TestTerminal::open(&home, &["inbox", "--follow"]);
@@ -98,13 +98,13 @@ fn following_rings_for_what_is_new_and_not_for_what_waited() {
     let second = ask(&home, "Second?");
 
     terminal.shows(&format!("+ {}  -  Second?", &second[..8]));
-    wait_until("it rings", || terminal.bytes().contains(&0x07));
+    wait_until("the terminal rings", || terminal.bytes().contains(&0x07));
     home.coven(&["answer", &second, "--option", "A"]).done();
     terminal.shows("Second?  answered: A");
 }
 
 #[test]
-fn the_browser_rings_and_names_what_is_new() {
+fn the_browser_rings_and_shows_a_new_item() {
     let home = TestHome::started();
     home.launch_with(json!({ "harness": "claude", "prompt": "hang", "title": "Fix the parser" }));
     let mut terminal = TestTerminal::open(&home, &["sessions"]);
@@ -114,13 +114,13 @@ fn the_browser_rings_and_names_what_is_new() {
     ask(&home, "Which one?");
 
     terminal.shows("an agent asks: Which one?");
-    wait_until("it rings", || terminal.bytes().contains(&0x07));
+    wait_until("the terminal rings", || terminal.bytes().contains(&0x07));
     terminal.types("q");
     assert_eq!(terminal.wait(), 0);
 }
 
 #[test]
-fn nothing_rings_where_the_bell_is_off() {
+fn no_terminal_rings_if_the_bell_is_disabled() {
     let home = TestHome::started_with(json!({ "notifications": { "bell": false } }));
     home.launch_with(json!({ "harness": "claude", "prompt": "hang", "title": "Fix the parser" }));
     let first = ask(&home, "First?");
@@ -136,7 +136,7 @@ fn nothing_rings_where_the_bell_is_off() {
     following.shows(&format!("+ {}", &second[..8]));
     browser.shows("asks: Second?");
     home.coven(&["answer", &second, "--option", "A"]).done();
-    // A bell would have come before this.
+    // A bell would precede this line.
     following.shows("Second?  answered: A");
     browser.types("q");
     assert_eq!(browser.wait(), 0);

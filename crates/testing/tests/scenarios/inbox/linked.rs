@@ -1,4 +1,4 @@
-//! A question asked inside a session is linked to it, and stands in one list with the session's permissions.
+//! A question asked inside a session has the session's id, and is in one list with permission requests.
 
 use coven_api::inbox::InboxStatus;
 use coven_testing::{TestHome, TestTerminal, check_invariants, program, wait_until};
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{ask, show, waiting};
 
-/// The command line of a session that asks and goes on.
+/// Returns the command line of a session that asks without waiting.
 fn asking(prompt: &str) -> serde_json::Value {
     let coven = program::coven();
     let script = format!("{} ask --prompt {prompt} --option A --option B --no-wait; exec cat", coven.display());
@@ -14,7 +14,7 @@ fn asking(prompt: &str) -> serde_json::Value {
 }
 
 #[test]
-fn what_a_session_asks_names_the_session() {
+fn a_question_asked_in_a_session_has_the_id_of_the_session() {
     let home = TestHome::started();
     let session = home.launch_with(asking("Inside?"));
     let asked = waiting(&home, 1).remove(0);
@@ -33,7 +33,7 @@ fn what_a_session_asks_names_the_session() {
 }
 
 #[test]
-fn a_session_answers_its_own_question_only_where_the_config_allows_it() {
+fn a_session_can_answer_its_own_question_only_if_the_config_allows_it() {
     for (is_allowed, code) in [(false, 4), (true, 0)] {
         let home = TestHome::started_with(json!({ "permissions": { "allowSelfAnswer": is_allowed } }));
         let coven = program::coven().display().to_string();
@@ -53,7 +53,7 @@ fn a_session_answers_its_own_question_only_where_the_config_allows_it() {
 }
 
 #[test]
-fn permissions_and_question_sets_are_one_list_oldest_first() {
+fn permission_requests_and_question_sets_are_one_list_oldest_first() {
     let home = TestHome::started_with_agent(json!({}));
     let session = home.open(&home.make_repo("app")).id;
     let first = ask(&home, "First?");
@@ -71,19 +71,19 @@ fn permissions_and_question_sets_are_one_list_oldest_first() {
 }
 
 #[test]
-fn the_chat_rings_and_names_a_question_set_and_asks_only_permissions_itself() {
+fn the_chat_rings_for_a_question_set_and_only_asks_permission_requests() {
     let home = TestHome::started_with_agent(json!({}));
     let session = home.open(&home.make_repo("app")).id;
     home.wait_for_rest(&session);
     let mut terminal = TestTerminal::open(&home, &["chat", &session[..8]]);
     terminal.shows("/help shows the keys");
 
-    assert!(!terminal.bytes().contains(&0x07), "nothing is new yet");
+    assert!(!terminal.bytes().contains(&0x07), "there is no new item yet");
 
     let id = ask(&home, "Elsewhere?");
 
     terminal.shows(&format!("somebody asks: Elsewhere? — coven answer ({})", &id[..8]));
-    wait_until("it rings", || terminal.bytes().contains(&0x07));
+    wait_until("the terminal rings", || terminal.bytes().contains(&0x07));
     home.prompt(&session, "permit touch x");
     terminal.shows("a allow · d deny");
     home.coven(&["inbox", "answer", &home.wait_for_request(&session).id, "allow"]).done();

@@ -1,4 +1,4 @@
-//! Desktop notifications: `notify-send` is a script that writes down what it was told.
+//! Desktop notifications: `notify-send` is a script that records its arguments.
 
 use std::fs;
 
@@ -20,14 +20,14 @@ fn notified(home: &TestHome) -> Vec<String> {
     text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')).map(str::to_owned).collect()
 }
 
-/// Waits for so many notifications.
+/// Waits for this number of notifications.
 #[track_caller]
 fn wait_for(home: &TestHome, count: usize) -> Vec<String> {
     eventually(&format!("{count} notifications"), || Some(notified(home)).filter(|lines| lines.len() >= count))
 }
 
 #[test]
-fn a_new_question_is_shown_and_what_waited_at_start_is_not() {
+fn a_new_question_is_shown_but_one_pending_at_start_is_not() {
     let home = TestHome::new();
     home.write_agent("notify-send", RECORDER);
     let before = ask(&home, "Before?");
@@ -46,7 +46,7 @@ fn a_new_question_is_shown_and_what_waited_at_start_is_not() {
 }
 
 #[test]
-fn what_comes_within_a_second_is_summed_up() {
+fn items_within_a_second_are_combined() {
     let home = TestHome::new();
     home.write_agent("notify-send", RECORDER);
     home.start();
@@ -55,23 +55,23 @@ fn what_comes_within_a_second_is_summed_up() {
     wait_for(&home, 1);
     for nth in 0..4 {
         put_set(&home, &nth_id(nth), "More?");
-        // One by one, so that none is found together with another.
+        // One by one, so that the daemon does not find two together.
         wait_for_event(&home, &nth_id(nth), "question_set.asked");
     }
-    let told = |line: &str| -> usize {
+    let items = |line: &str| -> usize {
         let words = line.split_once(" things wait for you").map(|(start, _)| start.rsplit('[').next());
         words.flatten().map_or(1, |count| count.parse().expect("a number"))
     };
 
-    wait_until("all are told of", || notified(&home).iter().map(|line| told(line)).sum::<usize>() >= 5);
+    wait_until("all items are shown", || notified(&home).iter().map(|line| items(line)).sum::<usize>() >= 5);
 
     let lines = notified(&home);
-    assert_eq!(lines.iter().map(|line| told(line)).sum::<usize>(), 5, "{lines:?}");
-    assert!(lines.len() < 5, "one for each: {lines:?}");
+    assert_eq!(lines.iter().map(|line| items(line)).sum::<usize>(), 5, "{lines:?}");
+    assert!(lines.len() < 5, "one notification per item: {lines:?}");
 }
 
 #[test]
-fn a_permission_is_shown_with_who_asks_and_one_that_a_rule_decides_is_not() {
+fn a_permission_request_is_shown_unless_a_rule_decides_it() {
     let home = TestHome::with_agent(json!({
         "harnesses": { "trusted": behaving("") },
         "permissions": { "harnesses": { "trusted": "allow" } },
@@ -92,7 +92,7 @@ fn a_permission_is_shown_with_who_asks_and_one_that_a_rule_decides_is_not() {
 }
 
 #[test]
-fn a_task_that_waits_for_a_human_is_shown_also_when_a_restart_finds_it() {
+fn a_task_that_needs_a_human_is_shown_even_if_a_restart_finds_it() {
     let home = TestHome::in_repository(json!({ "scheduler": { "maxConcurrentAgents": 3 } }));
     home.write_agent("notify-send", RECORDER);
     home.start();
@@ -104,7 +104,7 @@ fn a_task_that_waits_for_a_human_is_shown_also_when_a_restart_finds_it() {
     let dies = home.add_task("Dies", "leave_dirty left.txt ;; hang", &[]);
     home.start_task(&dies);
     let session = home.wait_for_agent(&dies).session_id.expect("a session");
-    wait_until("it has written", || home.worktree(&dies).join("left.txt").exists());
+    wait_until("the agent has written its file", || home.worktree(&dies).join("left.txt").exists());
     home.kill_daemon_and(&session.to_string());
     home.start();
 
@@ -113,7 +113,7 @@ fn a_task_that_waits_for_a_human_is_shown_also_when_a_restart_finds_it() {
 }
 
 #[test]
-fn a_program_that_hangs_holds_nothing_up_and_is_ended() {
+fn a_hanging_notification_program_delays_nothing_and_is_killed() {
     let home = TestHome::new();
     let script = format!("{RECORDER}echo $$ >> \"$HOME/pids\"\nexec tail -f /dev/null\n");
     home.write_agent("notify-send", &script);
@@ -122,20 +122,20 @@ fn a_program_that_hangs_holds_nothing_up_and_is_ended() {
     wait_for(&home, 1);
     let second = ask(&home, "Second?");
 
-    assert_eq!(wait_for(&home, 2).len(), 2, "the second does not wait for the first");
+    assert_eq!(wait_for(&home, 2).len(), 2, "the second notification does not wait for the first");
     for id in [&first, &second] {
         assert_eq!(home.answer_request(id, &choosing("A")).status, 200);
     }
-    let pids: Vec<u32> = eventually("both have begun", || {
+    let pids: Vec<u32> = eventually("both programs have started", || {
         let text = fs::read_to_string(home.user().join("pids")).unwrap_or_default();
         let pids: Vec<u32> = text.lines().filter_map(|pid| pid.parse().ok()).collect();
         Some(pids).filter(|pids| pids.len() == 2)
     });
-    wait_until("both are ended", || !pids.iter().any(|pid| is_alive(*pid)));
+    wait_until("both programs have exited", || !pids.iter().any(|pid| is_alive(*pid)));
 }
 
 #[test]
-fn nothing_is_shown_where_it_is_switched_off_or_cannot_be() {
+fn no_notification_is_shown_if_disabled_or_unavailable() {
     let home = TestHome::new();
     home.write_agent("notify-send", RECORDER);
     home.configure(json!({ "notifications": { "desktop": false } }));
@@ -153,6 +153,6 @@ fn nothing_is_shown_where_it_is_switched_off_or_cannot_be() {
 
     home.configure(json!({}));
     assert!(doctor(&home).contains(&format!("ok    desktop   {}", home.agents().join("notify-send").display())));
-    fs::remove_file(home.agents().join("notify-send")).expect("ours");
+    fs::remove_file(home.agents().join("notify-send")).expect("writable");
     assert!(doctor(&home).contains("note  desktop   notify-send not found"));
 }

@@ -5,7 +5,7 @@ use coven_testing::sessions::path;
 use coven_testing::{TestHome, check_invariants, process};
 
 #[test]
-fn life_26_archive_hides_a_session_that_does_not_run_and_keeps_everything() {
+fn life_26_archive_hides_an_ended_session_and_keeps_its_data() {
     let home = TestHome::started();
     let session = home.run_to_end("say kept ;; exit 0");
     let (log, entries) = (home.log(&session.id), home.entries(&session.id));
@@ -25,7 +25,7 @@ fn life_26_archive_hides_a_session_that_does_not_run_and_keeps_everything() {
 }
 
 #[test]
-fn life_27_summon_restores_the_status_replays_and_runs_nothing_again() {
+fn life_27_summon_restores_the_status_and_replays_without_running_again() {
     let home = TestHome::started();
     let completed = home.run_to_end("say the work ;; exit 0").id;
     let failed = home.run_to_end("say the work ;; exit 4").id;
@@ -34,7 +34,7 @@ fn life_27_summon_restores_the_status_replays_and_runs_nothing_again() {
     home.kill(&killed);
     let orphaned = home.launch("say the work ;; hang").id;
     home.wait_for_output(&orphaned, "the work\r\n");
-    process::kill_hard(home.holder_of(&orphaned).expect("a holder"));
+    process::kill_hard(home.holder_of(&orphaned).expect("has a holder"));
     home.wait_for_status(&orphaned, "orphaned");
 
     for (id, status) in [(completed, "completed"), (failed, "failed"), (killed, "killed"), (orphaned, "orphaned")] {
@@ -48,14 +48,14 @@ fn life_27_summon_restores_the_status_replays_and_runs_nothing_again() {
         assert_eq!(shown, "the work\r\n", "{status}");
         let after = home.session(&id);
         assert_eq!((after.status.as_str(), after.pid, after.archived_at), (status, before.pid, None));
-        assert_eq!(home.entries(&id), entries, "nothing was run again");
+        assert_eq!(home.entries(&id), entries, "the session was not run again");
         home.coven(&["summon", &id]).refused(4);
     }
     check_invariants(&home);
 }
 
 #[test]
-fn life_28_sacrifice_deletes_a_session_that_does_not_run_with_all_of_its_entries() {
+fn life_28_sacrifice_deletes_an_ended_session_with_all_its_entries() {
     let home = TestHome::started();
     let kept = home.run_to_end("say kept");
     let session = home.run_to_end("say gone ;; exit 0");

@@ -21,7 +21,7 @@ fn life_15_attach_to_a_finished_session_replays_its_output_as_a_log_viewer() {
 }
 
 #[test]
-fn life_15_into_a_pipe_attach_and_replay_write_the_bytes_and_nothing_else() {
+fn life_15_attach_and_replay_write_only_the_bytes_into_a_pipe() {
     let home = TestHome::started();
     let session = home.run_to_end("say first ;; invalid_utf8");
     let expected = [b"first\r\n", INVALID_UTF8].concat();
@@ -35,7 +35,7 @@ fn life_15_into_a_pipe_attach_and_replay_write_the_bytes_and_nothing_else() {
 }
 
 #[test]
-fn life_16_attach_to_a_running_session_shows_what_is_known_follows_and_forwards() {
+fn life_16_attach_to_a_running_session_shows_the_screen_follows_it_and_forwards_input() {
     let home = TestHome::started();
     let session = home.launch("say before ;; size ;; echo ;; exit 5");
     home.wait_for_output(&session.id, "ready");
@@ -47,7 +47,7 @@ fn life_16_attach_to_a_running_session_shows_what_is_known_follows_and_forwards(
     terminal.shows("got:hello");
     terminal.resize(40, 120);
     terminal.shows("size:40x120");
-    // What comes without anybody typing here is followed as well.
+    // Output that another client causes is followed too.
     home.type_in(&session.id, "from elsewhere\r");
     terminal.shows("got:from elsewhere");
     terminal.types(DETACH);
@@ -60,7 +60,7 @@ fn life_16_attach_to_a_running_session_shows_what_is_known_follows_and_forwards(
 }
 
 #[test]
-fn life_16_several_terminals_see_the_same_and_a_reader_cannot_type() {
+fn life_16_several_terminals_show_the_same_and_a_read_only_one_cannot_type() {
     let home = TestHome::started();
     let session = home.launch("echo");
     home.wait_for_output(&session.id, "ready");
@@ -81,7 +81,7 @@ fn life_16_several_terminals_see_the_same_and_a_reader_cannot_type() {
 }
 
 #[test]
-fn life_16_a_full_screen_session_is_painted_and_left_without_a_trace() {
+fn life_16_detaching_from_a_full_screen_session_restores_the_terminal() {
     let home = TestHome::started();
     let session = home.launch("full_screen inside ;; hang");
     home.wait_for_output(&session.id, "inside");
@@ -96,7 +96,7 @@ fn life_16_a_full_screen_session_is_painted_and_left_without_a_trace() {
 }
 
 #[test]
-fn life_16_an_attached_run_passes_the_exit_code_through() {
+fn life_16_an_attached_run_returns_the_exit_code() {
     let home = TestHome::started();
 
     let mut terminal = TestTerminal::open(&home, &["run", "claude", "ask sure? ;; exit 7"]);
@@ -110,7 +110,7 @@ fn life_16_an_attached_run_passes_the_exit_code_through() {
 }
 
 #[test]
-fn life_16_a_run_that_is_over_at_once_still_shows_everything_and_its_exit_code() {
+fn life_16_a_run_that_ends_immediately_shows_its_output_and_returns_its_exit_code() {
     let home = TestHome::started();
 
     for _ in 0..12 {
@@ -123,8 +123,8 @@ fn life_16_a_run_that_is_over_at_once_still_shows_everything_and_its_exit_code()
     terminal.is_as_it_was();
 }
 
-/// A session that runs these lines of shell, with `$c` for coven.
-fn runs(home: &TestHome, lines: &str) -> String {
+/// Launches a session that runs these lines of shell, with `$c` for coven.
+fn launch_shell(home: &TestHome, lines: &str) -> String {
     let script = format!("c={}; {lines}", coven_testing::program::coven().display());
     home.launch_with(json!({ "argv": ["/bin/sh", "-c", script] })).id
 }
@@ -132,33 +132,33 @@ fn runs(home: &TestHome, lines: &str) -> String {
 #[test]
 fn a_session_is_not_shown_inside_itself() {
     let home = TestHome::started();
-    let tell = "echo code:$?";
-    // Without the variable only the holder can know where the viewer runs.
+    let print_code = "echo code:$?";
+    // Without the variable, only the holder can detect where the viewer runs.
     let unset = "id=$COVEN_SESSION_ID; unset COVEN_SESSION_ID";
     let lines = format!(
-        "$c attach; {tell}; $c attach $COVEN_SESSION_ID; {tell}; $c attach $COVEN_SESSION_ID --read-only; {tell}; \
-         $c replay $COVEN_SESSION_ID; {tell}; {unset}; $c attach $id; echo last:$?; $c attach $id --no-replay; echo last:$?"
+        "$c attach; {print_code}; $c attach $COVEN_SESSION_ID; {print_code}; $c attach $COVEN_SESSION_ID --read-only; {print_code}; \
+         $c replay $COVEN_SESSION_ID; {print_code}; {unset}; $c attach $id; echo last:$?; $c attach $id --no-replay; echo last:$?"
     );
 
-    let id = runs(&home, &lines);
+    let id = launch_shell(&home, &lines);
     home.wait_for_end(&id);
 
     let log = home.log_text(&id);
     let codes =
         |tag: &str| log.lines().filter_map(|line| line.split(tag).nth(1)).map(str::to_owned).collect::<Vec<_>>();
-    // The holder refuses after the screen was painted once, so the first codes are there twice.
+    // The holder refuses after the screen was painted once, so the first codes appear twice.
     assert_eq!(codes("code:")[..4], ["3", "4", "4", "4"], "{log}");
     assert_eq!(codes("last:"), ["4", "4"], "{log}");
     assert!(log.contains("inside itself"), "{log}");
 }
 
 #[test]
-fn attach_without_an_id_inside_a_session_takes_another_one() {
+fn attach_without_an_id_inside_a_session_attaches_to_another_one() {
     let home = TestHome::started();
     let other = home.launch("say the other one ;; hang").id;
     home.wait_for_output(&other, "the other one");
 
-    let id = runs(&home, "exec $c attach");
+    let id = launch_shell(&home, "exec $c attach");
 
     home.wait_for_output(&id, "the other one");
     home.kill(&other);
@@ -166,7 +166,7 @@ fn attach_without_an_id_inside_a_session_takes_another_one() {
 }
 
 #[test]
-fn life_16_an_attached_terminal_does_not_notice_that_the_daemon_is_killed() {
+fn life_16_an_attached_terminal_keeps_working_when_the_daemon_is_killed() {
     let home = TestHome::started();
     let session = home.launch("echo");
     home.wait_for_output(&session.id, "ready");

@@ -25,7 +25,7 @@ fn life_21_an_interactive_terminal_opens_the_browser() {
 }
 
 #[test]
-fn life_21_manage_forces_the_browser_whatever_standard_output_is() {
+fn life_21_manage_opens_the_browser_even_if_stdout_is_not_a_terminal() {
     let home = TestHome::started();
     titled(&home, "Fix the parser", "hang");
     let mut command = std::process::Command::new("/bin/sh");
@@ -40,7 +40,7 @@ fn life_21_manage_forces_the_browser_whatever_standard_output_is() {
 }
 
 #[test]
-fn life_21_the_browser_is_live_and_filters_as_one_types() {
+fn life_21_the_browser_updates_live_and_filters_while_typing() {
     let home = TestHome::started();
     titled(&home, "Fix the parser", "hang");
     let mut terminal = TestTerminal::open(&home, &["sessions"]);
@@ -59,7 +59,7 @@ fn life_21_the_browser_is_live_and_filters_as_one_types() {
 }
 
 #[test]
-fn life_25_the_browser_offers_only_what_the_selected_session_allows() {
+fn life_25_the_browser_offers_only_actions_that_the_selected_session_allows() {
     let home = TestHome::started();
     let done = titled(&home, "Done", "exit 0");
     home.wait_for_end(&done);
@@ -71,7 +71,7 @@ fn life_25_the_browser_offers_only_what_the_selected_session_allows() {
     }
     let screen = terminal.text();
     assert!(!screen.contains("x kill") && !screen.contains("i input"), "{screen}");
-    // A key of an action that is not offered does nothing but say so.
+    // The key of an unavailable action only shows a message.
     terminal.types("x");
     terminal.shows("kill is not possible");
     assert_eq!(home.session(&done).status, "completed");
@@ -90,11 +90,11 @@ fn life_25_the_browser_offers_only_what_the_selected_session_allows() {
     terminal.types("x");
     terminal.shows("any other key leaves it running");
     terminal.types("y");
-    wait_until("it is killed", || home.session(&live).status == "killed");
+    wait_until("the session is killed", || home.session(&live).status == "killed");
 }
 
 #[test]
-fn life_29_the_browser_deletes_only_after_the_word_was_typed() {
+fn life_29_the_browser_deletes_only_after_the_confirmation_was_typed() {
     let home = TestHome::started();
     let id = titled(&home, "Old work", "say something ;; exit 0");
     home.wait_for_end(&id);
@@ -109,7 +109,7 @@ fn life_29_the_browser_deletes_only_after_the_word_was_typed() {
     terminal.types("d");
     terminal.shows("Type the word sacrifice");
     terminal.types("sacrifice\r");
-    wait_until("it is gone", || home.sessions().is_empty());
+    wait_until("the session is deleted", || home.sessions().is_empty());
 
     terminal.hides("Old work");
     wait_until("its folder is removed", || !home.session_dir(&id).exists());
@@ -119,12 +119,12 @@ fn life_29_the_browser_deletes_only_after_the_word_was_typed() {
 }
 
 #[test]
-fn life_29_the_command_without_yes_asks() {
+fn life_29_the_command_without_yes_asks_for_confirmation() {
     let home = TestHome::started();
     let id = titled(&home, "Old work", "exit 0");
     home.wait_for_end(&id);
 
-    // Nobody can answer in a pipe: refused with what to do.
+    // Without a terminal, the command is refused with advice.
     let message = home.coven(&["sacrifice", &id]).refused(2);
     assert!(message.contains("--yes"), "{message}");
     let mut terminal = TestTerminal::open(&home, &["sacrifice", &id]);

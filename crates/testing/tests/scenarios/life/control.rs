@@ -26,7 +26,7 @@ fn life_17_input_to_a_running_session_is_accepted_forwarded_and_recorded() {
 }
 
 #[test]
-fn life_18_kill_of_a_running_session_is_accepted_ends_it_and_is_recorded() {
+fn life_18_a_kill_of_a_running_session_is_accepted_and_recorded_and_ends_it() {
     let home = TestHome::started();
     let session = home.launch("fork_children ;; hang");
     home.wait_for_output(&session.id, "children are there");
@@ -38,24 +38,24 @@ fn life_18_kill_of_a_running_session_is_accepted_ends_it_and_is_recorded() {
     assert_eq!(answer.json::<Value>(), json!({ "ok": true, "accepted": true }));
     assert_eq!(home.session(&session.id).status, "killed");
     home.wait_for_end(&session.id);
-    wait_until("the whole family is gone", || home.harness_processes(&session.id).is_empty());
+    wait_until("all descendants have exited", || home.harness_processes(&session.id).is_empty());
     assert!(home.entries(&session.id).iter().any(|it| it.kind == EntryKind::Kill && it.detail.signal == Some(15)));
-    assert!(!process::is_alive(session.pid.expect("it ran")));
+    assert!(!process::is_alive(session.pid.expect("was running")));
     check_invariants(&home);
 }
 
 #[test]
-fn kill_waits_until_the_process_is_gone() {
+fn kill_waits_until_the_process_has_exited() {
     let home = TestHome::started();
     let stubborn = home.launch("ignore_sigterm ;; fork_children ;; hang");
     home.wait_for_output(&stubborn.id, "children are there");
 
-    let said = home.coven(&["kill", &stubborn.id]).done();
+    let output = home.coven(&["kill", &stubborn.id]).done();
 
-    assert!(!process::is_alive(stubborn.pid.expect("it ran")), "{said}");
+    assert!(!process::is_alive(stubborn.pid.expect("was running")), "{output}");
     assert_eq!(home.harness_processes(&stubborn.id), Vec::<u32>::new());
-    assert!(said.starts_with("killed: ") && said.contains("ended by SIGKILL"), "{said}");
-    assert!(said.trim_end().ends_with(&stubborn.id), "{said}");
+    assert!(output.starts_with("killed: ") && output.contains("ended by SIGKILL"), "{output}");
+    assert!(output.trim_end().ends_with(&stubborn.id), "{output}");
 
     let polite = home.launch("say hello ;; hang");
     home.wait_for_output(&polite.id, "hello");
@@ -86,7 +86,7 @@ fn life_19_an_unknown_session_is_not_found() {
 }
 
 #[test]
-fn life_20_a_session_that_is_not_live_takes_neither_input_nor_kill() {
+fn life_20_a_session_that_is_not_live_refuses_input_and_kill() {
     let home = TestHome::started();
     let completed = home.run_to_end("exit 0").id;
     let failed = home.run_to_end("exit 1").id;
@@ -95,7 +95,7 @@ fn life_20_a_session_that_is_not_live_takes_neither_input_nor_kill() {
     let killed = home.launch("hang").id;
     home.kill(&killed);
     let orphaned = home.launch("hang").id;
-    process::kill_hard(home.holder_of(&orphaned).expect("a holder"));
+    process::kill_hard(home.holder_of(&orphaned).expect("has a holder"));
     home.wait_for_status(&orphaned, "orphaned");
     let created = home.launch_with(json!({ "harness": "claude", "detach": true })).id;
 

@@ -4,7 +4,7 @@ use coven_testing::records::SessionRecord;
 use coven_testing::{TestHome, check_invariants};
 
 #[test]
-fn life_14_a_detached_run_writes_the_record_and_launches_nothing() {
+fn life_14_a_detached_run_creates_the_record_and_launches_no_process() {
     let home = TestHome::started();
 
     let record: SessionRecord = home.json(&["run", "claude", "say hello", "--detach", "--json"]);
@@ -20,7 +20,7 @@ fn life_14_a_detached_run_writes_the_record_and_launches_nothing() {
 }
 
 #[test]
-fn life_14_a_detached_record_outlives_the_daemon_and_can_be_started_later() {
+fn life_14_a_detached_record_survives_a_restart_and_can_be_started_later() {
     let home = TestHome::started();
     let record: SessionRecord = home.json(&["run", "claude", "say hello", "--detach", "--json"]);
 

@@ -12,7 +12,7 @@ use serde_json::json;
 #[test]
 fn life_08_root_and_working_folder_are_resolved_and_canonical() {
     let home = TestHome::started();
-    let project = fs::canonicalize(home.project()).expect("there");
+    let project = fs::canonicalize(home.project()).expect("exists");
     let real = home.make_folder("real");
     symlink(&real, home.project().join("link")).expect("a link");
 
@@ -25,7 +25,7 @@ fn life_08_root_and_working_folder_are_resolved_and_canonical() {
         home.wait_for_output(&session.id, &format!("cwd={}", session.cwd));
         home.wait_for_end(&session.id);
     }
-    // The command line knows where it stands; what reaches the daemon is whole.
+    // The command line resolves relative paths before it calls the daemon.
     let session: SessionRecord = home.json(&["run", "claude", "cwd", "--cwd", "link", "--json"]);
     assert_eq!(session.cwd, project.join("real").display().to_string());
     let session = home.launch_with(json!({ "harness": "claude", "prompt": "cwd" }));
@@ -33,7 +33,7 @@ fn life_08_root_and_working_folder_are_resolved_and_canonical() {
 }
 
 #[test]
-fn life_09_a_working_folder_outside_the_root_is_rejected_whoever_checked_it_before() {
+fn life_09_a_working_folder_outside_the_root_is_rejected_by_the_daemon() {
     let home = TestHome::started();
     let outside = home.folder().join("outside");
     fs::create_dir(&outside).expect("a folder");
@@ -46,7 +46,7 @@ fn life_09_a_working_folder_outside_the_root_is_rejected_whoever_checked_it_befo
         let message = answer.refused(400, "cwd_outside_root");
         assert!(message.contains("outside the project root"), "{message}");
     }
-    // A client that brings its own root along does not get around the home's.
+    // A project root in the request does not override the root of the home.
     let answer =
         home.post("/api/v1/sessions", &json!({ "harness": "claude", "cwd": outside, "project_root": outside }));
     answer.refused(400, "cwd_outside_root");
@@ -76,7 +76,7 @@ fn life_11_the_record_is_in_the_store_before_the_spawn() {
     let coven = coven_testing::program::coven();
     let asks = format!("exec {} show \"$COVEN_SESSION_ID\" --json", coven.display());
 
-    // The harness itself is the first who could look: it finds its own record.
+    // The harness reads its own record as soon as it runs.
     let session = home.launch_with(json!({ "argv": ["/bin/sh", "-c", asks] }));
     let ended = home.wait_for_end(&session.id);
 
@@ -86,7 +86,7 @@ fn life_11_the_record_is_in_the_store_before_the_spawn() {
 }
 
 #[test]
-fn life_12_the_harness_runs_on_a_terminal_from_argv_and_metacharacters_stay_text() {
+fn life_12_the_harness_runs_on_a_terminal_from_argv_without_shell_expansion() {
     let home = TestHome::started();
     let text = "$(touch pwned) `id` ; rm -rf . | cat > pwned & \"quoted\" 'single' * ~ \\ $HOME <pwned";
     let prompt = format!("size ;; say {text}");

@@ -5,7 +5,7 @@ use coven_testing::{EventFeed, TestHome, TestTerminal};
 use serde_json::json;
 
 #[test]
-fn life_22_a_pipe_or_plain_gets_a_table() {
+fn life_22_the_list_is_a_table_in_a_pipe_or_with_plain() {
     let home = TestHome::started();
     let session = home.launch_with(json!({ "harness": "claude", "prompt": "exit 0", "title": "Tidy up" }));
     home.wait_for_end(&session.id);
@@ -26,7 +26,7 @@ fn life_22_a_pipe_or_plain_gets_a_table() {
 }
 
 #[test]
-fn life_23_json_gives_the_records() {
+fn life_23_json_prints_the_records() {
     let home = TestHome::started();
     let first = home.run_to_end("exit 0");
     let second = home.run_to_end("exit 2");
@@ -55,7 +55,7 @@ fn life_23_json_gives_the_records() {
 }
 
 #[test]
-fn life_24_archived_sessions_are_hidden_unless_all_are_asked_for() {
+fn life_24_archived_sessions_are_hidden_without_all() {
     let home = TestHome::started();
     let shown = home.run_to_end("exit 0").id;
     let hidden = home.run_to_end("exit 0").id;
@@ -72,7 +72,7 @@ fn life_24_archived_sessions_are_hidden_unless_all_are_asked_for() {
 }
 
 #[test]
-fn a_list_is_never_older_than_an_event_that_was_received() {
+fn a_list_is_never_older_than_a_received_event() {
     let home = TestHome::started();
     let session = home.run_to_end("exit 0");
     let mut feed = EventFeed::open(&home);

@@ -1,4 +1,4 @@
-//! LIFE-30 and LIFE-31: orphans, and what outlives a restart.
+//! LIFE-30 and LIFE-31: orphans, and data that survives a restart.
 
 use coven_testing::pattern::{INVALID_UTF8, assert_bytes, flood};
 use coven_testing::sessions::path;
@@ -14,22 +14,22 @@ fn life_30_sessions_of_an_earlier_daemon_without_a_process_become_orphaned() {
     home.wait_for_output(&living, "ready\r\n");
 
     home.kill_daemon();
-    process::kill_hard(home.holder_of(&orphan).expect("a holder"));
-    wait_until("the orphan's harness is gone", || home.harness_processes(&orphan).is_empty());
+    process::kill_hard(home.holder_of(&orphan).expect("has a holder"));
+    wait_until("the orphan's harness has exited", || home.harness_processes(&orphan).is_empty());
     home.start();
 
     home.wait_for_status(&orphan, "orphaned");
     home.post(&path(&orphan, "/input"), &json!({ "data": "x" })).refused(409, "session_not_live");
     home.act(&orphan, "kill").refused(409, "session_not_live");
     assert_eq!(home.log_text(&orphan), "hello\r\n");
-    // The one that lived goes on.
+    // The other session continues.
     home.type_in(&living, "still there\r");
     home.wait_for_output(&living, "got:still there");
     check_invariants(&home);
 }
 
 #[test]
-fn life_31_entries_survive_a_restart_and_replay_is_byte_for_byte_the_same() {
+fn life_31_entries_survive_a_restart_and_the_replay_is_identical() {
     let home = TestHome::started();
     let ended = home.run_to_end("say text ;; invalid_utf8 ;; flood 3000000").id;
     let living = home.launch("say before ;; echo").id;
@@ -50,7 +50,7 @@ fn life_31_entries_survive_a_restart_and_replay_is_byte_for_byte_the_same() {
         assert_bytes("the replay", &home.command(&["replay", &ended]).output().expect("coven runs").stdout, &expected);
         assert_eq!(home.entries(&ended), ended_before);
         assert_eq!(home.session(&ended), record_before);
-        // What was there is still there; a living session only adds to it.
+        // A running session only adds entries.
         assert_eq!(home.entries(&living)[..living_before.len()], living_before);
     }
     check_invariants(&home);

@@ -1,11 +1,11 @@
-//! Viewers whose terminals have another size than the session.
+//! Viewers whose terminal size differs from the session's.
 
 use coven_testing::{TestHome, TestTerminal, check_invariants};
 
 const DETACH: &str = "\x1c";
 
 #[test]
-fn the_session_has_the_size_of_the_viewer_that_typed_last_and_the_others_say_why_theirs_differs() {
+fn the_session_has_the_size_of_the_viewer_that_typed_last_and_the_others_show_both_sizes() {
     let home = TestHome::started();
     let id = home.launch("size ;; echo").id;
     home.wait_for_output(&id, "ready\r\n");
@@ -33,7 +33,7 @@ fn the_session_has_the_size_of_the_viewer_that_typed_last_and_the_others_say_why
 }
 
 #[test]
-fn a_reader_with_a_smaller_terminal_sees_the_part_around_the_cursor() {
+fn a_smaller_read_only_terminal_shows_the_part_around_the_cursor() {
     let home = TestHome::started();
     let id = home.launch("say first ;; echo").id;
     home.wait_for_output(&id, "ready\r\n");
@@ -54,7 +54,7 @@ fn a_reader_with_a_smaller_terminal_sees_the_part_around_the_cursor() {
 }
 
 #[test]
-fn a_replay_on_a_terminal_of_another_size_is_framed_and_says_so() {
+fn a_replay_on_a_terminal_of_another_size_has_a_frame_and_a_message() {
     let home = TestHome::started();
     let id = home.run_to_end("say first ;; say second").id;
 

@@ -4,7 +4,7 @@ use coven_testing::{EventFeed, TestHome, check_invariants, process, wait_until};
 use serde_json::json;
 
 #[test]
-fn life_01_the_record_exists_before_live_execution_begins() {
+fn life_01_the_record_exists_before_the_execution_starts() {
     let home = TestHome::started();
     let mut feed = EventFeed::open(&home);
 
@@ -20,7 +20,7 @@ fn life_01_the_record_exists_before_live_execution_begins() {
 }
 
 #[test]
-fn life_02_a_running_session_is_an_active_process_under_supervision() {
+fn life_02_a_running_session_is_a_process_under_its_holder() {
     let home = TestHome::started();
 
     let session = home.launch("say hello ;; hang");
@@ -28,14 +28,14 @@ fn life_02_a_running_session_is_an_active_process_under_supervision() {
     assert_eq!(session.status, "running");
     let pid = session.pid.expect("a running session has a process");
     assert!(process::is_alive(pid));
-    let holder = home.holder_of(&session.id).expect("a holder");
-    assert_eq!(coven_holder::process::stat(pid).expect("it lives").parent, holder);
+    let holder = home.holder_of(&session.id).expect("has a holder");
+    assert_eq!(coven_holder::process::stat(pid).expect("is running").parent, holder);
     home.wait_for_output(&session.id, "hello");
     check_invariants(&home);
 }
 
 #[test]
-fn life_03_a_harness_that_exits_with_zero_completed_and_its_exit_code_is_stored() {
+fn life_03_a_session_whose_harness_exits_with_zero_is_completed_with_that_code() {
     let home = TestHome::started();
 
     let session = home.run_to_end("say done ;; exit 0");
@@ -63,7 +63,7 @@ fn life_04_a_launch_that_fails_is_stored_with_its_reason() {
 }
 
 #[test]
-fn life_04_an_exit_with_another_code_is_a_failure_with_that_code() {
+fn life_04_a_session_whose_harness_exits_with_another_code_failed_with_that_code() {
     let home = TestHome::started();
 
     let session = home.run_to_end("say no ;; exit 3");
@@ -72,7 +72,7 @@ fn life_04_an_exit_with_another_code_is_a_failure_with_that_code() {
 }
 
 #[test]
-fn life_05_an_accepted_kill_makes_the_session_killed_and_is_recorded() {
+fn life_05_an_accepted_kill_is_recorded_and_the_session_is_killed() {
     let home = TestHome::started();
     let session = home.launch("say hello ;; hang");
     home.wait_for_output(&session.id, "hello\r\n");
@@ -83,20 +83,20 @@ fn life_05_an_accepted_kill_makes_the_session_killed_and_is_recorded() {
     let ended = home.wait_for_end(&session.id);
     assert_eq!((ended.status.as_str(), ended.exit_code), ("killed", Some(143)));
     assert_eq!(home.entry_kinds(&session.id), ["start", "output", "kill", "exit"]);
-    wait_until("its process is gone", || home.harness_processes(&session.id).is_empty());
+    wait_until("the process has exited", || home.harness_processes(&session.id).is_empty());
     check_invariants(&home);
 }
 
 #[test]
-fn life_06_a_session_that_ran_under_an_earlier_daemon_and_has_no_process_is_orphaned() {
+fn life_06_a_session_of_an_earlier_daemon_without_a_process_is_orphaned() {
     let home = TestHome::started();
     let session = home.launch("say hello ;; hang");
     home.wait_for_output(&session.id, "hello");
-    let holder = home.holder_of(&session.id).expect("a holder");
+    let holder = home.holder_of(&session.id).expect("has a holder");
 
     home.kill_daemon();
     process::kill_hard(holder);
-    wait_until("holder and harness are gone", || home.processes().is_empty());
+    wait_until("holder and harness have exited", || home.processes().is_empty());
     home.start();
 
     let session = home.wait_for_status(&session.id, "orphaned");
@@ -106,7 +106,7 @@ fn life_06_a_session_that_ran_under_an_earlier_daemon_and_has_no_process_is_orph
 }
 
 #[test]
-fn life_07_archived_at_stands_beside_the_status() {
+fn life_07_archiving_sets_archived_at_and_keeps_the_status() {
     let home = TestHome::started();
     let session = home.run_to_end("exit 3");
 

@@ -63,7 +63,7 @@ fn the_screen_comes_first_and_the_bytes_after_it_follow() {
 }
 
 #[test]
-fn a_subscriber_that_waits_gets_every_byte_a_window_at_a_time() {
+fn a_waiting_subscriber_gets_every_byte_one_window_at_a_time() {
     let home = TestHome::started();
     let (id, log) = flooded(&home, 300_000);
     let mut live = Live::connect(&home);
@@ -73,7 +73,7 @@ fn a_subscriber_that_waits_gets_every_byte_a_window_at_a_time() {
     let lagging = json!({ "type": "lagging", "id": 5, "offset": 100_100, "end": log.len() });
     assert_eq!(live.message("lagging"), lagging);
     live.expect_silence();
-    // The same acknowledgement again changes nothing; half a window makes room for half a window.
+    // A repeated acknowledgement has no effect. Acknowledging half a window allows half a window more.
     live.ack(5, 100);
     live.expect_silence();
     live.ack(5, 50_100);
@@ -88,7 +88,7 @@ fn a_subscriber_that_waits_gets_every_byte_a_window_at_a_time() {
 }
 
 #[test]
-fn a_subscriber_that_lags_jumps_to_a_fresh_screen() {
+fn a_lagging_subscriber_jumps_to_the_current_screen() {
     let home = TestHome::started();
     let (id, log) = flooded(&home, 300_000);
     let mut live = Live::connect(&home);
@@ -108,7 +108,7 @@ fn a_subscriber_that_lags_jumps_to_a_fresh_screen() {
 }
 
 #[test]
-fn an_ack_that_leaves_less_than_a_window_continues_and_a_jump_can_be_asked_for() {
+fn a_subscriber_less_than_a_window_behind_continues_and_can_request_a_jump() {
     let home = TestHome::started();
     let (id, log) = flooded(&home, 15_000);
     let mut live = Live::connect(&home);
@@ -129,7 +129,7 @@ fn an_ack_that_leaves_less_than_a_window_continues_and_a_jump_can_be_asked_for()
 }
 
 #[test]
-fn a_truncated_front_is_a_jump_to_what_is_left() {
+fn a_subscription_to_truncated_output_jumps_to_the_first_byte_that_is_kept() {
     let home = TestHome::started_with(json!({ "sessions": { "maxOutputBytes": 1 << 20 } }));
     let id = home.run_to_end("flood 3000000").id.to_string();
     let answer = home.get(&format!("/api/v1/sessions/{id}/log"));
@@ -166,7 +166,7 @@ fn a_new_size_comes_between_the_bytes_before_and_after_it() {
     home.wait_for_output(&id, "size:33x99");
     home.type_in(&id, "quit\r");
     home.wait_for_end(&id);
-    // Of a session that has ended, the order is that of the journal.
+    // After the end of the session, the order is that of the journal.
     let mut live = Live::connect(&home);
     live.subscribe(2, &id, json!({ "from": 0 }));
     live.output(2, 0, before);
@@ -210,7 +210,7 @@ fn a_session_that_has_not_started_is_followed_once_it_runs() {
 }
 
 #[test]
-fn after_unsubscribed_nothing_more_comes() {
+fn no_output_follows_the_answer_to_unsubscribe() {
     let home = TestHome::started();
     let id = home.launch("flood_until_told").id.to_string();
     let mut live = Live::connect(&home);

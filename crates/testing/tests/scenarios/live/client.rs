@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{WebSocketStream, client_async};
 
-/// Blocks, so that a test can look at the daemon in other ways between two messages.
+/// A blocking client, so that a test can send other requests between two messages.
 pub struct Live {
     runtime: Runtime,
     socket: WebSocketStream<UnixStream>,
@@ -41,18 +41,18 @@ impl Live {
     }
 
     pub fn send_text(&mut self, text: &str) {
-        self.runtime.block_on(self.socket.send(Message::Text(text.into()))).expect("it is open");
+        self.runtime.block_on(self.socket.send(Message::Text(text.into()))).expect("open connection");
     }
 
     pub fn send_binary(&mut self, bytes: &'static [u8]) {
-        self.runtime.block_on(self.socket.send(Message::Binary(bytes.into()))).expect("it is open");
+        self.runtime.block_on(self.socket.send(Message::Binary(bytes.into()))).expect("open connection");
     }
 
     pub fn next(&mut self) -> Frame {
         loop {
             let next = async { tokio::time::timeout(DEADLINE, self.socket.next()).await };
             let message = self.runtime.block_on(next).expect("a frame in time");
-            return match message.expect("it is open").expect("a frame") {
+            return match message.expect("open connection").expect("a frame") {
                 Message::Text(text) => Frame::Text(serde_json::from_str(&text).expect("JSON")),
                 Message::Binary(frame) => {
                     let (OutputHeader { id, offset }, data) = OutputHeader::decode(&frame).expect("output");
@@ -65,7 +65,7 @@ impl Live {
         }
     }
 
-    /// The next frame that is not an event, which is a message of this type.
+    /// Returns the next frame that is not an event. It must be a message of this type.
     pub fn message(&mut self, kind: &str) -> Value {
         loop {
             match self.next() {
@@ -92,7 +92,7 @@ impl Live {
         self.send(json!({ "type": "ack", "id": id, "offset": offset }));
     }
 
-    /// Output of a subscription until the given end of the log; checks that it is contiguous.
+    /// Returns the output of a subscription up to `to`, and asserts that it has no gap.
     pub fn output(&mut self, id: u32, from: u64, to: u64) -> Vec<u8> {
         let mut seen = Vec::new();
         while from + (seen.len() as u64) < to {
@@ -108,7 +108,7 @@ impl Live {
         seen
     }
 
-    /// Output of a subscription until it holds `text`, acknowledged as it comes.
+    /// Reads and acknowledges the output of a subscription until it contains `text`.
     pub fn output_until(&mut self, id: u32, text: &str) -> String {
         let mut seen = Vec::new();
         loop {
@@ -129,7 +129,7 @@ impl Live {
         }
     }
 
-    /// All output up to the end of the session, acknowledged as it comes; jumps are refused.
+    /// Reads and acknowledges all output up to the end of the session. Panics on a jump.
     pub fn all_output(&mut self, id: u32, from: u64) -> (Vec<u8>, Value) {
         let mut seen: Vec<u8> = Vec::new();
         loop {
@@ -146,7 +146,7 @@ impl Live {
         }
     }
 
-    /// Sends a message that is refused, and expects the refusal as the next frame: nothing else was on its way.
+    /// Asserts that no frame is pending: the refusal of an invalid message must be the next frame.
     pub fn expect_silence(&mut self) {
         self.send(json!({ "type": "ack", "id": u32::MAX, "offset": 0, "request": 4711 }));
         assert_eq!(self.message("error")["request"], 4711);

@@ -15,7 +15,7 @@ fn next_event(live: &mut Live, id: u32) -> Value {
     }
 }
 
-/// Events as the route of events has them.
+/// Returns the events of the event route.
 fn stored(home: &TestHome, since: u64) -> Vec<Value> {
     let events = home.events_since(&since.to_string());
     let events = serde_json::to_value(events).expect("plain data");
@@ -23,7 +23,7 @@ fn stored(home: &TestHome, since: u64) -> Vec<Value> {
 }
 
 #[test]
-fn events_after_a_number_come_in_order_and_new_ones_follow() {
+fn events_after_a_number_arrive_in_order_followed_by_new_ones() {
     let home = TestHome::started();
     home.run_to_end("say hello");
     let mut live = Live::connect(&home);
@@ -55,7 +55,7 @@ fn an_event_is_the_same_as_in_the_list() {
     let mut live = Live::connect(&home);
     live.send(json!({ "type": "subscribe", "id": 1, "topic": "events", "since": 0 }));
     live.message("subscribed");
-    let last = listed.last().expect("there are events")["number"].clone();
+    let last = listed.last().expect("events")["number"].clone();
     let mut seen = Vec::new();
     while seen.last().is_none_or(|event: &Value| event["number"] != last) {
         seen.push(next_event(&mut live, 1));
@@ -64,7 +64,7 @@ fn an_event_is_the_same_as_in_the_list() {
 }
 
 #[test]
-fn a_cursor_that_expired_or_never_was_is_a_gap() {
+fn an_expired_or_unknown_cursor_is_a_gap() {
     let home = TestHome::started();
     home.run_to_end("say hello");
     home.stop();

@@ -1,4 +1,4 @@
-//! Input, sizes and signals, which never wait behind output.
+//! Input, sizes and signals, which are not delayed by output.
 
 use std::time::{Duration, Instant};
 
@@ -8,11 +8,11 @@ use serde_json::json;
 
 use super::client::{Frame, Live};
 
-/// More than the sockets between session and client hold.
-const MUCH: u64 = 4 << 20;
+/// More bytes than the socket buffers between session and client can hold.
+const ABOVE_SOCKET_BUFFERS: u64 = 4 << 20;
 
 #[test]
-fn an_interrupt_reaches_the_agent_though_the_client_reads_nothing() {
+fn an_interrupt_reaches_the_agent_of_a_client_that_does_not_read() {
     let home = TestHome::started();
     for message in [
         |id: &str| json!({ "type": "input", "session_id": id, "data": "\u{3}" }),
@@ -21,9 +21,9 @@ fn an_interrupt_reaches_the_agent_though_the_client_reads_nothing() {
         let id = home.launch("flood_until_told").id.to_string();
         let mut live = Live::connect(&home);
         live.subscribe(1, &id, json!({ "from": 0, "window": u32::MAX }));
-        wait_until("the output is more than the client was sent", || log_end(&home.session_dir(&id)) > MUCH);
+        wait_until("the output exceeds the socket buffers", || log_end(&home.session_dir(&id)) > ABOVE_SOCKET_BUFFERS);
         live.send(message(&id));
-        // Still connected and not reading until the session has ended.
+        // The client stays connected without reading until the session has ended.
         assert_eq!(home.wait_for_end(&id).exit_code, Some(130), "ended by SIGINT");
     }
 }
@@ -31,7 +31,7 @@ fn an_interrupt_reaches_the_agent_though_the_client_reads_nothing() {
 #[test]
 fn a_signal_reaches_the_job_in_the_foreground() {
     let home = TestHome::started();
-    // With job control, a job has a process group of its own.
+    // With job control, each job has its own process group.
     let script = "set -m; sh -c 'echo working; exec sleep 1000'; echo after $?; exit 4";
     let id = home.launch_with(json!({ "argv": ["sh", "-c", script] })).id.to_string();
     home.wait_for_output(&id, "working");
@@ -50,7 +50,7 @@ fn input_that_is_not_read_delays_neither_signals_nor_other_sessions() {
     home.wait_for_output(&deaf, "up");
     home.wait_for_output(&other, "ready");
     let mut live = Live::connect(&home);
-    // Far more than a terminal and the holder's queue take; the rest waits in the daemon, up to its bound.
+    // More than the terminal and the holder accept. The daemon queues the rest up to a limit.
     let piece = "x".repeat(500_000);
     let mut was_refused = false;
     for _ in 0..40 {
@@ -67,7 +67,7 @@ fn input_that_is_not_read_delays_neither_signals_nor_other_sessions() {
             other => panic!("{other:?}"),
         }
     }
-    assert!(was_refused, "20 MB of input were not taken");
+    assert!(was_refused, "20 MB of input exceed the limit");
     home.wait_for_output(&other, "got:hello");
     live.send(json!({ "type": "signal", "session_id": deaf, "signal": "KILL" }));
     assert_eq!(home.wait_for_end(&deaf).exit_code, Some(137));
@@ -108,7 +108,7 @@ fn many_sessions_share_one_connection() {
 }
 
 #[test]
-fn what_was_typed_counts_though_the_client_goes_away_at_once() {
+fn input_is_delivered_even_if_the_client_disconnects_immediately() {
     let home = TestHome::started();
     let id = home.launch("echo ;; exit 6").id.to_string();
     home.wait_for_output(&id, "ready\r\n");
@@ -123,10 +123,10 @@ fn what_was_typed_counts_though_the_client_goes_away_at_once() {
 }
 
 #[test]
-fn a_client_with_a_terminal_answers_the_programs_questions_itself() {
+fn a_client_with_a_terminal_answers_terminal_queries_itself() {
     let home = TestHome::started();
     let gate = home.folder().join("gate");
-    // Asks what kind of terminal it has, and shows the first byte that comes back.
+    // Sends a terminal query and prints the first byte of the reply.
     let script = format!(
         "stty raw -echo; echo up; while [ ! -e {} ]; do sleep 0.01; done; printf 'asked\\033[c'; head -c 1 | od -An -c; exit 5",
         gate.display()
@@ -137,7 +137,7 @@ fn a_client_with_a_terminal_answers_the_programs_questions_itself() {
     live.subscribe(1, &id, json!({ "from": 0 }));
     live.send(json!({ "type": "resize", "session_id": id, "rows": 30, "cols": 90, "request": 1 }));
     while !matches!(live.next(), Frame::Text(message) if message["type"] == "accepted") {}
-    std::fs::write(&gate, "").expect("room on disk");
+    std::fs::write(&gate, "").expect("disk has space");
     live.output_until(1, "asked");
     live.send(json!({ "type": "input", "session_id": id, "data": "T" }));
     assert_eq!(home.wait_for_end(&id).exit_code, Some(5));
@@ -145,7 +145,7 @@ fn a_client_with_a_terminal_answers_the_programs_questions_itself() {
     assert!(log.split("asked").nth(1).is_some_and(|rest| rest.contains('T')), "{log:?}");
 }
 
-/// How long an interrupt takes until its agent has ended, as the client sees it.
+/// Returns the time from an interrupt to the end of its agent, measured by the client.
 fn interrupt(home: &TestHome, live: &mut Live, script: &str, ready: &str) -> Duration {
     let id = home.launch(script).id.to_string();
     home.wait_for_output(&id, ready);
@@ -168,6 +168,6 @@ fn an_interrupt_in_a_flood_ends_the_agent_soon() {
     let mut live = Live::connect(&home);
     let idle = interrupt(&home, &mut live, "echo", "ready");
     let flooding = interrupt(&home, &mut live, "flood_until_told", "0");
-    // The bench has the ratio; here it must only be far from waiting for a whole flood.
+    // A benchmark measures the ratio. This limit only excludes waiting for a whole flood.
     assert!(flooding < DEADLINE / 3, "{flooding:?} instead of {idle:?}");
 }

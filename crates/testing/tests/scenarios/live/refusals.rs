@@ -92,8 +92,8 @@ fn every_bad_message_has_its_error_and_the_connection_stays_open() {
         let text = answer["error"]["message"].as_str().expect("a message");
         assert_eq!(answer["error"]["code"], code, "{message}: {answer}");
         assert!(text.contains(word), "{message}: {answer}");
-        let told = (answer["id"].as_u64(), answer["request"].as_u64());
-        assert_eq!(told, (id, request), "{message}: {answer}");
+        let ids = (answer["id"].as_u64(), answer["request"].as_u64());
+        assert_eq!(ids, (id, request), "{message}: {answer}");
     }
     for text in ["", "nonsense", "[]", "[\"ack\",1,0]", "1", "{\"type\":\"ack\",\"type\":\"ack\",\"id\":1}"] {
         live.send_text(text);
@@ -108,7 +108,7 @@ fn every_bad_message_has_its_error_and_the_connection_stays_open() {
 }
 
 #[test]
-fn subscriptions_are_bounded_and_an_ended_one_makes_room() {
+fn the_number_of_subscriptions_is_limited_and_ended_ones_do_not_count() {
     let home = TestHome::started();
     let mut live = Live::connect(&home);
     for id in 0..256 {
@@ -125,7 +125,7 @@ fn subscriptions_are_bounded_and_an_ended_one_makes_room() {
 }
 
 #[test]
-fn a_message_that_is_too_long_is_named_before_the_connection_ends() {
+fn a_message_that_is_too_long_gets_an_error_before_the_connection_ends() {
     let home = TestHome::started();
     let mut live = Live::connect(&home);
     live.send_text(&"x".repeat((1 << 20) + 1));

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::client::{Frame, Live};
 
 #[test]
-fn a_daemon_that_stops_says_so_and_closes() {
+fn a_daemon_that_stops_sends_a_message_and_closes_the_connection() {
     let home = TestHome::started();
     let id = home.launch("flood_until_told").id.to_string();
     let mut live = Live::connect(&home);

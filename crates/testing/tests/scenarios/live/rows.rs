@@ -1,4 +1,4 @@
-//! A session's screen as rows: only what changed, and always equal to the daemon's own screen.
+//! A session's screen as rows: only changed rows are sent, and the result equals the daemon's screen.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::client::{Frame, Live};
 
-/// What a client of rows paints.
+/// The screen of a client that subscribes to rows.
 #[derive(Default)]
 struct Painted {
     offset: u64,
@@ -16,7 +16,7 @@ struct Painted {
     cursor: Value,
     /// Bytes of all messages.
     received: usize,
-    /// How many rows came in `rows` messages.
+    /// Number of rows in `rows` messages.
     changed: usize,
 }
 
@@ -63,13 +63,13 @@ fn follow_to_exit(live: &mut Live, id: u32, painted: &mut Painted) {
     }
 }
 
-/// The daemon's own screen at a byte.
+/// Returns the daemon's screen at an offset.
 fn screen_at(home: &TestHome, id: &str, offset: u64) -> Vec<Value> {
     let screen: Value = home.read(&path(id, &format!("/screen?at={offset}")));
     screen["spans"].as_array().expect("rows").clone()
 }
 
-/// Runs a shell script on a terminal that passes bytes as they are.
+/// Runs a shell script on a terminal in raw mode.
 fn launch_script(home: &TestHome, script: &str) -> String {
     let script = format!("stty raw -echo; {script}");
     home.launch_with(json!({ "argv": ["sh", "-c", script] })).id.to_string()
@@ -97,7 +97,7 @@ fn rows_start_with_the_screen_and_send_what_changes() {
         json!([{ "text": "red ", "fg": { "type": "indexed", "index": 1 }, "bold": true }, { "text": "日本語" }]);
     assert_eq!(screen["lines"][1], styled);
     assert_eq!(screen["cursor"], json!({ "row": 2, "col": 5, "visible": true }));
-    fs::write(&gate, "").expect("room on disk");
+    fs::write(&gate, "").expect("disk has space");
     let rows = live.message("rows");
     assert_eq!(rows["changed"], json!([{ "row": 1, "spans": [{ "text": "changed" }] }]));
     assert_eq!(rows["cursor"], json!({ "row": 1, "col": 7, "visible": true }));
@@ -106,18 +106,18 @@ fn rows_start_with_the_screen_and_send_what_changes() {
 }
 
 #[test]
-fn painted_rows_equal_the_screen_of_the_daemon_whatever_was_written() {
+fn painted_rows_equal_the_screen_of_the_daemon_for_any_output() {
     let home = TestHome::started();
     for seed in 1..=3_u64 {
         let file = home.folder().join(format!("hostile-{seed}"));
-        fs::write(&file, hostile(seed, 400_000)).expect("room on disk");
+        fs::write(&file, hostile(seed, 400_000)).expect("disk has space");
         let id = launch_script(&home, &format!("cat {}", file.display()));
         let mut live = Live::connect(&home);
         live.subscribe(1, &id, json!({ "mode": "rows", "window": 20_000 }));
         let mut painted = Painted::default();
         follow_to_exit(&mut live, 1, &mut painted);
         assert_eq!(painted.lines, screen_at(&home, &id, painted.offset), "seed {seed}");
-        // Whoever comes later gets the same screen at once.
+        // A later subscriber gets the same screen.
         live.subscribe(1, &id, json!({ "mode": "rows" }));
         let mut again = Painted::default();
         follow_to_exit(&mut live, 1, &mut again);
@@ -144,7 +144,7 @@ fn a_redraw_of_the_full_screen_costs_less_than_a_third_of_its_bytes() {
         }
     }
     let file = home.folder().join("frames");
-    fs::write(&file, &frames).expect("room on disk");
+    fs::write(&file, &frames).expect("disk has space");
     let id = launch_script(&home, &format!("cat {}", file.display()));
     let mut live = Live::connect(&home);
     live.subscribe(1, &id, json!({ "mode": "rows", "on_lag": "wait" }));
@@ -159,7 +159,7 @@ fn a_redraw_of_the_full_screen_costs_less_than_a_third_of_its_bytes() {
 fn a_redraw_at_a_human_pace_sends_the_changed_row_only() {
     let home = TestHome::started();
     let gate = home.folder().join("gate");
-    fs::create_dir(&gate).expect("room on disk");
+    fs::create_dir(&gate).expect("disk has space");
     // Paints the whole screen again whenever a file appears.
     let script = format!(
         "n=0; while [ $n -lt 5 ]; do printf '\\033[H'; r=1; while [ $r -le 24 ]; do \
@@ -180,7 +180,7 @@ fn a_redraw_at_a_human_pace_sends_the_changed_row_only() {
     }
     let before = painted.changed;
     for frame in 1..5 {
-        fs::write(gate.join((frame - 1).to_string()), "").expect("room on disk");
+        fs::write(gate.join((frame - 1).to_string()), "").expect("disk has space");
         while !painted.text().contains(&format!("row 7 frame {frame}")) {
             painted.apply(&live.message("rows"));
             live.ack(1, painted.offset);
@@ -227,7 +227,7 @@ fn rows_that_are_not_acknowledged_stop_and_a_new_size_brings_a_screen() {
     home.kill(&id);
 }
 
-/// Text, colours, cursor movements, scrolling, wide characters, broken sequences and broken UTF-8, in an order that the seed decides.
+/// Returns text, colours, cursor movements, scrolling, wide characters, invalid sequences and invalid UTF-8 in random order.
 fn hostile(seed: u64, length: usize) -> Vec<u8> {
     const PIECES: &[&[u8]] = &[
         b"plain text ",

@@ -1,4 +1,4 @@
-//! Many viewers of one session, some of which never acknowledge or never read.
+//! Many viewers of one session. Some never acknowledge or never read.
 
 use std::{fs, thread};
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::client::Live;
 
-/// What a viewer that stopped costs the daemon at most: its frame, its tasks and its buffers.
+/// The most memory that the daemon may use for a stalled viewer: its frame, its tasks and its buffers.
 const BYTES_PER_VIEWER: u64 = 1 << 20;
 
 fn memory(pid: u32) -> u64 {
@@ -18,12 +18,12 @@ fn memory(pid: u32) -> u64 {
 }
 
 #[test]
-fn viewers_that_never_acknowledge_cost_little_and_delay_no_other() {
+fn viewers_that_never_acknowledge_use_little_memory_and_delay_no_other_viewer() {
     const EACH: u32 = 10;
     let home = TestHome::started();
     let id = home.launch("flood_until_told").id.to_string();
     let daemon = home.health().pid;
-    // One pass first: buffers and threads that any viewer needs are not what is measured.
+    // The first viewer allocates shared buffers and threads, which are not measured.
     let mut first = Live::connect(&home);
     first.subscribe(0, &id, json!({ "from": 0, "on_lag": "wait" }));
     first.output_until(0, "000000005000 ");
@@ -76,7 +76,7 @@ fn a_view_that_is_opened_before_the_session_runs_follows_it() {
         live.subscribe(1, &id, json!({ "mode": mode }));
         live.message("screen");
         assert_eq!(home.post(&format!("/api/v1/sessions/{id}/start"), &json!({})).status, 200);
-        // The session does not end by itself, so its end cannot wake the view.
+        // The session keeps running, so its end cannot wake the view.
         if mode == "bytes" {
             live.output_until(1, "ready");
         } else {

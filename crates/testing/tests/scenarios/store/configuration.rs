@@ -4,7 +4,7 @@ use coven_testing::TestHome;
 use serde_json::{Value, json};
 
 #[test]
-fn store_03_the_config_has_the_stores_settings_and_defaults_where_they_are_left_out() {
+fn store_03_settings_of_the_store_that_are_not_in_the_config_have_defaults() {
     let home = TestHome::new();
     home.configure(json!({ "store": { "taskRetentionDays": 3, "eventRetentionHours": 0.5 } }));
 
@@ -23,9 +23,9 @@ fn store_03_the_config_has_the_stores_settings_and_defaults_where_they_are_left_
 }
 
 #[test]
-fn store_03_without_a_file_the_documented_defaults_are_in_force() {
+fn store_03_without_a_config_file_the_documented_defaults_apply() {
     let home = TestHome::new();
-    std::fs::remove_file(home.path().join("config.json")).expect("it was there");
+    std::fs::remove_file(home.path().join("config.json")).expect("existed");
 
     let shown: Value = home.json(&["config", "show"]);
 

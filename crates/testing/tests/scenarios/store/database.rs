@@ -1,4 +1,4 @@
-//! STORE-02, STORE-08, STORE-12 and STORE-14: one database, made at first start, opened by one daemon.
+//! STORE-02, STORE-08, STORE-12 and STORE-14: one database, created at the first start, opened by one daemon.
 
 use std::fs;
 use std::process::Stdio;
@@ -34,7 +34,7 @@ fn store_02_all_state_is_in_one_database() {
     assert_eq!((state.as_str(), exit_code), ("completed", 0));
     let entries: i64 = connection.query_row("SELECT count(*) FROM entries", [], |row| row.get(0)).expect("a count");
     assert!(entries >= 3, "{entries}");
-    // None of the places it was in before.
+    // The files of older versions are not used.
     for old in ["state.json", "workflows", "familiars"] {
         assert!(!home.path().join(old).exists(), "{old}");
     }
@@ -45,7 +45,7 @@ fn store_08_process_info_is_persisted_as_soon_as_the_harness_runs() {
     let home = TestHome::started();
 
     let session = home.launch("hang");
-    // Nothing that was only in memory survives this.
+    // Data that is only in memory is lost.
     home.kill_daemon();
 
     let connection = open(&home);
@@ -54,15 +54,15 @@ fn store_08_process_info_is_persisted_as_soon_as_the_harness_runs() {
         .query_row(sql, [&session.id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)))
         .expect("the row");
     assert_eq!((Some(pid), state.as_str(), cwd), (session.pid, "running", session.cwd.clone()));
-    let seen = coven_holder::process::identity(pid).expect("it lives");
+    let seen = coven_holder::process::identity(pid).expect("is running");
     assert_eq!((seen.started_ticks.cast_signed(), seen.boot_id), (ticks, boot));
-    assert!(home.session_dir(&session.id).join("0000000000000000.log").exists(), "its output file");
+    assert!(home.session_dir(&session.id).join("0000000000000000.log").exists(), "the output file exists");
     home.start();
     check_invariants(&home);
 }
 
 #[test]
-fn store_12_a_first_start_makes_the_database_with_all_tables_and_its_version() {
+fn store_12_the_first_start_creates_the_database_with_all_tables_and_its_version() {
     let home = TestHome::new();
     assert!(!home.path().join("coven.db").exists());
 
@@ -97,9 +97,9 @@ fn store_12_a_first_start_makes_the_database_with_all_tables_and_its_version() {
 }
 
 #[test]
-fn store_12_legacy_state_is_told_of_and_the_daemon_starts_fresh() {
+fn store_12_legacy_state_is_reported_and_the_daemon_starts_with_an_empty_store() {
     let home = TestHome::new();
-    fs::write(home.path().join("state.json"), "{}").expect("room on disk");
+    fs::write(home.path().join("state.json"), "{}").expect("disk has space");
 
     let ran = home.coven(&["daemon", "start"]);
 
@@ -110,7 +110,7 @@ fn store_12_legacy_state_is_told_of_and_the_daemon_starts_fresh() {
 }
 
 #[test]
-fn store_14_a_second_daemon_on_the_same_home_fails_at_once() {
+fn store_14_a_second_daemon_on_the_same_home_fails_immediately() {
     let home = TestHome::started();
     let session = home.launch("hang");
     let first = home.health();
@@ -121,10 +121,10 @@ fn store_14_a_second_daemon_on_the_same_home_fails_at_once() {
         .output()
         .expect("coven runs");
 
-    let said = String::from_utf8_lossy(&second.stdout);
-    assert!(said.contains("Database locked by another process"), "{said}");
+    let output = String::from_utf8_lossy(&second.stdout);
+    assert!(output.contains("Database locked by another process"), "{output}");
     assert_eq!(second.status.code(), Some(5));
-    // The first one did not notice.
+    // The first daemon is not affected.
     assert_eq!(home.health().pid, first.pid);
     assert_eq!(home.session(&session.id).status, "running");
     let message = home.coven(&["db", "rollback"]).refused(5);

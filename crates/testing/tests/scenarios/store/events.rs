@@ -1,9 +1,9 @@
-//! STORE-10 and STORE-11: events are kept, and a subscriber that comes back misses none.
+//! STORE-10 and STORE-11: events are stored, and a subscriber that reconnects misses none.
 
 use coven_testing::{EventFeed, TestHome, check_invariants, wait_until};
 
 #[test]
-fn store_10_events_are_persisted_and_outlive_the_daemon() {
+fn store_10_events_are_stored_and_survive_the_daemon() {
     let home = TestHome::started();
     let session = home.run_to_end("exit 0");
     let before = home.events_since("0");
@@ -21,7 +21,7 @@ fn store_10_events_are_persisted_and_outlive_the_daemon() {
 }
 
 #[test]
-fn store_11_a_subscriber_that_reconnects_gets_what_it_missed() {
+fn store_11_a_subscriber_that_reconnects_gets_the_missed_events() {
     let home = TestHome::started();
     let mut feed = EventFeed::open(&home);
     let seen = home.run_to_end("exit 0");
@@ -47,7 +47,7 @@ fn store_11_a_subscriber_that_reconnects_gets_what_it_missed() {
     assert_eq!(kinds(&by_number.items), expected);
     assert_eq!(kinds(&by_time.items), expected);
     assert!(!by_number.gap);
-    // Replay goes over into live without a seam.
+    // New events follow the replayed ones.
     let live = home.run_to_end("exit 0");
     assert_eq!(feed.next_of("session.created").subject, live.id);
 }
@@ -60,7 +60,7 @@ fn store_11_a_cursor_that_is_too_old_gets_a_gap_and_a_snapshot() {
     let session = home.run_to_end("exit 0");
     let last = home.health().last_event;
     home.restart();
-    wait_until("the sweep of the start is done", || home.events_since("1").gap);
+    wait_until("the sweep at the start is done", || home.events_since("1").gap);
 
     let mut feed = EventFeed::after(&home, 1);
 
@@ -72,7 +72,7 @@ fn store_11_a_cursor_that_is_too_old_gets_a_gap_and_a_snapshot() {
     assert_eq!(snapshot.value()["sessions"][0]["id"], session.id.as_str());
     let missed = home.events_since("1");
     assert!(missed.gap);
-    // Whoever goes on from where it is told to is not told of the gap again.
+    // A client that continues at `next` gets no second gap.
     assert!(!home.events_since(&missed.next.to_string()).gap);
-    assert!(home.events_since("2020-01-01T00:00:00.000Z").gap, "a time before everything that is kept");
+    assert!(home.events_since("2020-01-01T00:00:00.000Z").gap, "a time before all stored events");
 }

@@ -1,4 +1,4 @@
-//! STORE-02 and STORE-13: what an older coven left is told of, taken over once, and never lost.
+//! STORE-02 and STORE-13: state of an older coven is reported, imported once, and never lost.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,13 +12,13 @@ const PROMPT: &str = "Run `coven migrate` to migrate existing state";
 
 fn write(home: &TestHome, name: &str, content: &str) {
     let path = home.path().join(name);
-    fs::create_dir_all(path.parent().expect("a folder")).expect("room on disk");
-    fs::write(path, content).expect("room on disk");
+    fs::create_dir_all(path.parent().expect("a folder")).expect("disk has space");
+    fs::write(path, content).expect("disk has space");
 }
 
-/// One of everything.
+/// Writes one record of every kind.
 fn leave_old_state(home: &TestHome) {
-    // Closed just now: what was closed long ago would be hidden by retention.
+    // Closed now, because retention would delete a task that was closed long ago.
     let now = coven_holder::clock::now().to_string();
     let state = json!({
         "tasks": [
@@ -47,14 +47,14 @@ fn leave_old_state(home: &TestHome) {
 
 const ISSUES: &str = "../.beads/issues.jsonl";
 
-/// Three issues of the tracker: one that the older daemon had a copy of, an epic, and a part of that.
+/// Writes three issues of the tracker: one that the older daemon had copied, an epic, and a child of it.
 fn leave_issues(home: &TestHome) -> String {
     let link = |from: &str, to: &str, sort: &str| json!({ "issue_id": from, "depends_on_id": to, "type": sort });
     let issues = [
         json!({ "id": "app-2", "title": "Then test all of it", "status": "open", "priority": 2, "issue_type": "task",
                 "created_at": "2026-01-09T10:00:00Z", "created_by": "ada", "dependencies": [link("app-2", "app-1", "blocks")] }),
         json!({ "id": "app-4", "title": "Everything", "status": "open", "priority": 0, "issue_type": "epic",
-                "created_at": "2026-01-09T10:00:00Z", "created_by": "ada", "a field": "that nobody knows" }),
+                "created_at": "2026-01-09T10:00:00Z", "created_by": "ada", "a field": "that is unknown" }),
         json!({ "id": "app-5", "title": "A part", "status": "open", "priority": 0, "issue_type": "feature",
                 "labels": ["ui"], "notes": "Begin here.", "created_at": "2026-01-09T10:00:00Z",
                 "dependencies": [link("app-5", "app-4", "parent-child"), link("app-5", "app-3", "blocks")] }),
@@ -81,7 +81,7 @@ fn renamed(answer: &MigrateResponse) -> Vec<String> {
     files
 }
 
-/// Everything in these folders and what is in it.
+/// Returns the legacy files and their contents.
 fn contents(home: &TestHome) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for folder in ["", "workflows", "familiars", "questions"] {
@@ -89,7 +89,7 @@ fn contents(home: &TestHome) -> BTreeMap<PathBuf, Vec<u8>> {
         for path in entries.map(|entry| entry.expect("an entry").path()) {
             let is_old = path.extension().is_some_and(|ending| ending == "json" || ending == "migrated");
             if is_old && path.file_name() != Some("config.json".as_ref()) {
-                found.insert(path.clone(), fs::read(path).expect("ours"));
+                found.insert(path.clone(), fs::read(path).expect("readable"));
             }
         }
     }
@@ -98,7 +98,7 @@ fn contents(home: &TestHome) -> BTreeMap<PathBuf, Vec<u8>> {
 
 fn state(home: &TestHome) -> Value {
     let mut state: Value = home.read("/state");
-    // The events of operations count too.
+    // Events of operations change the number.
     state.as_object_mut().expect("an object").remove("event_number");
     state
 }
@@ -108,7 +108,7 @@ fn exists(home: &TestHome, name: &str) -> bool {
 }
 
 #[test]
-fn store_13_old_state_is_told_of_taken_over_and_put_aside() {
+fn store_13_old_state_is_reported_imported_and_renamed() {
     let home = TestHome::new();
     leave_old_state(&home);
     let ran = home.coven(&["daemon", "start"]);
@@ -122,7 +122,7 @@ fn store_13_old_state_is_told_of_taken_over_and_put_aside() {
     assert_eq!((answer.left.clone(), renamed(&answer)), (vec![], OLD_FILES.map(str::to_owned).to_vec()));
     let to = MigrateRenamed { file: "state.json".into(), to: "state.json.migrated".into() };
     assert!(answer.renamed.contains(&to), "{answer:?}");
-    // Not a byte of them is lost.
+    // The files are complete.
     let after = contents(&home);
     assert_eq!(after.values().collect::<Vec<_>>(), before.values().collect::<Vec<_>>());
     assert!(after.keys().all(|path| path.extension().is_some_and(|ending| ending == "migrated")), "{after:?}");
@@ -133,7 +133,7 @@ fn store_13_old_state_is_told_of_taken_over_and_put_aside() {
 }
 
 #[test]
-fn store_13_what_was_taken_over_is_as_it_was_and_nothing_of_it_lives() {
+fn store_13_imported_records_are_unchanged_and_none_is_running() {
     let home = TestHome::new();
     leave_old_state(&home);
     home.start();
@@ -167,7 +167,7 @@ fn store_13_what_was_taken_over_is_as_it_was_and_nothing_of_it_lives() {
     assert_eq!(state["workflows"][0]["status"], "failed");
     let question = &state["questions"][0];
     assert_eq!((&question["status"], &question["answers"][0]["custom_text"]), (&json!("completed"), &json!("b")));
-    // The one that was being worked on can be taken up again; the other one waits for it.
+    // The interrupted task can be unblocked and closed. The other task depends on it.
     let id = task["id"].as_str().expect("text");
     home.coven(&["task", "unblock", id]).done();
     home.coven(&["task", "close", id]).done();
@@ -177,7 +177,7 @@ fn store_13_what_was_taken_over_is_as_it_was_and_nothing_of_it_lives() {
 }
 
 #[test]
-fn store_13_a_dry_run_changes_nothing_and_says_the_same() {
+fn store_13_a_dry_run_changes_nothing_and_reports_the_same() {
     let home = TestHome::new();
     leave_old_state(&home);
     home.start();
@@ -192,32 +192,32 @@ fn store_13_a_dry_run_changes_nothing_and_says_the_same() {
 }
 
 #[test]
-fn store_13_a_second_run_does_nothing_and_says_so() {
+fn store_13_a_second_run_reports_that_there_is_nothing_to_import() {
     let home = TestHome::new();
     leave_old_state(&home);
     home.start();
     migrate(&home, &[]);
     let (files, before) = (contents(&home), state(&home));
 
-    let said = home.coven(&["migrate"]).done();
+    let output = home.coven(&["migrate"]).done();
 
-    assert_eq!(said, "there is nothing to import\n");
+    assert_eq!(output, "there is nothing to import\n");
     assert_eq!((contents(&home), state(&home)), (files, before));
-    // Nor where the same files come again.
+    // The same files are not imported again.
     leave_old_state(&home);
     let (code, answer) = migrate(&home, &[]);
     assert_eq!((code, answer.taken, answer.left.len()), (0, MigrateCounts::default(), 0));
-    assert_eq!(answer.known, MigrateCounts { tasks: 3, ..ALL }, "one only stands for what was done for it");
+    assert_eq!(answer.known, MigrateCounts { tasks: 3, ..ALL }, "one task was created only for its agent");
     assert!(exists(&home, "state.json.migrated-2") && exists(&home, "state.json.migrated"));
     check_invariants(&home);
 }
 
 #[test]
-fn store_13_what_cannot_be_read_is_told_and_stays_until_it_can() {
+fn store_13_unreadable_files_are_reported_and_kept_until_they_are_fixed() {
     let home = TestHome::new();
     leave_old_state(&home);
     write(&home, "workflows/torn.json", "{\"task_id\":\"app-2\",\n \"work");
-    write(&home, "questions/lost.json", r#"{"id":"q","task_id":"nobody","text":"?"}"#);
+    write(&home, "questions/lost.json", r#"{"id":"q","task_id":"unknown","text":"?"}"#);
     write(&home, "workflows/implement.yaml", "not: legacy");
     home.start();
 
@@ -229,25 +229,25 @@ fn store_13_what_cannot_be_read_is_told_and_stays_until_it_can() {
     let [(torn, why), (lost, unknown)] = left[..] else { panic!("{left:?}") };
     assert_eq!((torn, lost), ("workflows/torn.json", "questions/lost.json"));
     assert!(why.contains("line 2 column 6"), "{why}");
-    assert_eq!(unknown, "task nobody has no known agent");
+    assert_eq!(unknown, "task unknown has no known agent");
     assert!(exists(&home, "workflows/torn.json") && exists(&home, "workflows/implement.yaml"));
-    // Told again, and taken once it is mended.
+    // Reported again, and imported after it is fixed.
     assert_eq!(
         migrate(&home, &[]),
         (1, MigrateResponse { taken: MigrateCounts::default(), renamed: vec![], ..answer })
     );
     write(&home, "workflows/torn.json", r#"{"task_id":"app-2","workflow_id":"wf-app-2-1","status":"cancelled"}"#);
-    let (_, mended) = migrate(&home, &[]);
-    assert_eq!((mended.taken.workflows, renamed(&mended)), (1, vec!["workflows/torn.json".to_owned()]));
+    let (_, fixed) = migrate(&home, &[]);
+    assert_eq!((fixed.taken.workflows, renamed(&fixed)), (1, vec!["workflows/torn.json".to_owned()]));
     check_invariants(&home);
 }
 
 #[test]
-fn store_13_the_trackers_issues_are_taken_over_once_and_its_file_is_left_alone() {
+fn store_13_issues_of_the_tracker_are_imported_once_and_its_file_is_unchanged() {
     let home = TestHome::new();
     leave_old_state(&home);
     let lines = leave_issues(&home);
-    // The tracker is just writing the next one.
+    // The tracker is writing the next issue.
     let (next, half) = (json!({ "id": "app-6", "title": "The next one" }).to_string(), 17);
     write(&home, ISSUES, &format!("{lines}{}", &next[..half]));
     home.start();
@@ -255,13 +255,13 @@ fn store_13_the_trackers_issues_are_taken_over_once_and_its_file_is_left_alone()
     let (code, answer) = migrate(&home, &[]);
 
     assert_eq!((code, answer.taken), (1, MigrateCounts { tasks: 5, agents: 1, ..ALL }), "{answer:?}");
-    let told: Vec<(&str, &str, &str)> =
+    let reported: Vec<(&str, &str, &str)> =
         answer.left.iter().map(|it| (it.file.as_str(), it.what.as_str(), it.why.as_str())).collect();
     let expected = [
         (ISSUES, "line 4: a task", "truncated JSON at column 17"),
         ("familiars/app-9.json", "agent of app-9", "the task was skipped, or may be in a file that cannot be read"),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     let of = |id: &str| home.read::<Value>(&format!("/api/v1/tasks?status=open,blocked,closed&tag=legacy:{id}"));
     let id_of = |id: &str| of(id)["items"][0]["id"].clone();
     let part = &of("app-5")["items"][0];
@@ -270,7 +270,7 @@ fn store_13_the_trackers_issues_are_taken_over_once_and_its_file_is_left_alone()
     let copied = &of("app-2")["items"][0];
     assert_eq!((&copied["title"], &copied["depends_on"]), (&json!("Then test all of it"), &json!([id_of("app-1")])));
 
-    // Written to the end, it is taken with what waited for it; the others are known.
+    // The complete issue is imported with the agent that needed it. The others are already present.
     let whole = format!("{lines}{next}\n");
     write(&home, ISSUES, &whole);
     let (code, answer) = migrate(&home, &[]);
@@ -282,7 +282,7 @@ fn store_13_the_trackers_issues_are_taken_over_once_and_its_file_is_left_alone()
     let nothing = MigrateCounts::default();
     assert_eq!((code, answer.taken, answer.known), (0, nothing, MigrateCounts { tasks: 4, ..nothing }));
     assert_eq!((answer.left, answer.renamed, state(&home)), (vec![], vec![], before));
-    assert_eq!(fs::read_to_string(home.path().join(ISSUES)).expect("ours"), whole);
+    assert_eq!(fs::read_to_string(home.path().join(ISSUES)).expect("readable"), whole);
     assert!(!exists(&home, &format!("{ISSUES}.migrated")));
     home.stop();
     let ran = home.coven(&["daemon", "start"]);
@@ -291,7 +291,7 @@ fn store_13_the_trackers_issues_are_taken_over_once_and_its_file_is_left_alone()
 }
 
 #[test]
-fn store_13_migrate_succeeds_beside_files_that_hold_nothing_to_take() {
+fn store_13_migrate_succeeds_despite_files_with_nothing_to_import() {
     let home = TestHome::new();
     leave_old_state(&home);
     write(&home, "session.json", r#"{"status":"active","featureBranch":null,"sessionId":"s-1"}"#);
@@ -303,7 +303,7 @@ fn store_13_migrate_succeeds_beside_files_that_hold_nothing_to_take() {
 
     assert_eq!((code, answer.taken, renamed(&answer)), (0, ALL, OLD_FILES.map(str::to_owned).to_vec()));
     assert_eq!(answer.left, []);
-    let told: Vec<(&str, &str, &str)> =
+    let reported: Vec<(&str, &str, &str)> =
         answer.leftovers.iter().map(|it| (it.file.as_str(), it.what.as_str(), it.why.as_str())).collect();
     let ended = "sessions are not imported; this one ended with its process; its status was active";
     let torn = |whole: &str| format!("incomplete file; only a complete {whole} is imported");
@@ -312,7 +312,7 @@ fn store_13_migrate_succeeds_beside_files_that_hold_nothing_to_take() {
         ("state.json.tmp", "the file", &torn("state.json")),
         ("workflows/app-1.json.tmp", "the file", &torn("app-1.json")),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     assert!(expected.iter().all(|(file, ..)| exists(&home, file)));
     let (code, again) = migrate(&home, &[]);
     assert_eq!((code, again.taken, again.leftovers), (0, MigrateCounts::default(), answer.leftovers));
@@ -332,10 +332,10 @@ fn migrate_does_not_print_the_notice_to_run_migrate() {
 }
 
 #[test]
-fn store_13_while_the_tasks_cannot_be_read_nothing_stands_for_them() {
+fn store_13_nothing_is_imported_while_the_tasks_cannot_be_read() {
     let home = TestHome::new();
     leave_old_state(&home);
-    let whole = fs::read_to_string(home.path().join("state.json")).expect("ours");
+    let whole = fs::read_to_string(home.path().join("state.json")).expect("readable");
     write(&home, "state.json", &whole[..whole.len() / 2]);
     home.start();
 
@@ -348,7 +348,7 @@ fn store_13_while_the_tasks_cannot_be_read_nothing_stands_for_them() {
 }
 
 #[test]
-fn store_02_a_daemon_killed_before_the_files_are_renamed_took_everything_once() {
+fn store_02_records_are_imported_once_if_the_daemon_dies_before_renaming_the_files() {
     let mut home = TestHome::new();
     leave_old_state(&home);
     home.start_with_fault("after_migrate");

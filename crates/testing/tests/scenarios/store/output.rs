@@ -1,4 +1,4 @@
-//! `session.output`: subscribers learn of new output without polling.
+//! `session.output`: subscribers are notified of new output.
 
 use coven_api::event::{EventRecord, OutputPayload};
 use coven_testing::pattern::flood;
@@ -37,23 +37,25 @@ fn a_flood_is_announced_at_most_ten_times_a_second_up_to_its_end() {
 }
 
 #[test]
-fn the_last_output_of_a_session_that_runs_on_is_announced() {
+fn the_last_output_of_a_running_session_is_announced() {
     let home = TestHome::started();
     let id = home.launch("say hello ;; hang").id;
     let newest = || announced(&home.events_since("0").items, &id).pop();
-    wait_until("its output is announced", || newest().is_some_and(|(_, offset)| offset == 7));
+    wait_until("the output is announced", || newest().is_some_and(|(_, offset)| offset == 7));
 
-    // Readers that have the ledger brought up to date announce nothing new, and nothing is written while it is silent.
+    // Reading the ledger announces nothing.
     let before = newest();
     for _ in 0..5 {
         home.entries(&id);
     }
     assert_eq!(newest(), before);
 
-    // The next daemon announces once how long the log is.
+    // The next daemon announces the length of the log once.
     home.kill_daemon();
     home.start();
-    wait_until("it is announced again", || newest().is_some_and(|now| before.is_some_and(|before| now.0 > before.0)));
+    wait_until("the output is announced again", || {
+        newest().is_some_and(|now| before.is_some_and(|before| now.0 > before.0))
+    });
     assert_eq!(newest().map(|(_, offset)| offset), Some(7));
     home.kill(&id);
 }
@@ -87,7 +89,7 @@ fn an_event_has_the_same_bytes_everywhere() {
             assert!(page.contains(data.as_str()), "{data} is not in {page}");
         }
     };
-    // From the ring, then from the store.
+    // From memory, then from the store.
     check(&home);
     home.restart();
     check(&home);

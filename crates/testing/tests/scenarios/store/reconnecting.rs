@@ -1,4 +1,4 @@
-//! A client that keeps a state of its own by the feed, whatever happens to its connection.
+//! A client that maintains its state from the event feed while its connection breaks repeatedly.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,16 +11,16 @@ use serde_json::{Map, Value, json};
 const RECONNECTIONS: usize = 1000;
 const NOUNS: [&str; 4] = ["task", "agent", "workflow", "session"];
 
-/// What a client knows: every task, agent, run and session with all that it was told of them.
+/// The state of a client: every task, agent, run and session with the fields it has received.
 #[derive(Debug, Default, PartialEq)]
-struct Known {
+struct ClientState {
     rows: BTreeMap<(String, String), Map<String, Value>>,
     cursor: u64,
     gaps: usize,
 }
 
-impl Known {
-    fn take(&mut self, state: &Value) {
+impl ClientState {
+    fn load(&mut self, state: &Value) {
         self.rows.clear();
         self.cursor = state["event_number"].as_u64().expect("a number");
         for noun in NOUNS {
@@ -33,18 +33,18 @@ impl Known {
     fn put(&mut self, noun: &str, row: &Value) {
         let id = row["id"].as_str().expect("an id").to_owned();
         let fields = row.as_object().expect("fields").clone();
-        // What an event does not name is as it was.
+        // Fields that are not in the event are unchanged.
         self.rows.entry((noun.to_owned(), id)).or_default().extend(fields);
     }
 
-    fn hear(&mut self, message: &Message) {
+    fn apply(&mut self, message: &Message) {
         match message.event.as_str() {
             "gap" => return self.gaps += 1,
-            "snapshot" => return self.take(&message.value()),
+            "snapshot" => return self.load(&message.value()),
             _ => {}
         }
         let number = message.id.expect("an event has a number");
-        assert_eq!(number, self.cursor + 1, "none is missing and none comes twice");
+        assert_eq!(number, self.cursor + 1, "no event is missing or duplicated");
         self.cursor = number;
         let record = message.record();
         let noun = record.kind.split('.').next().unwrap_or_default().to_owned();
@@ -60,7 +60,7 @@ impl Known {
     }
 }
 
-/// Tasks come, change, are worked on and go, until it is told to stop.
+/// Creates, changes, starts and deletes tasks until it is stopped.
 fn load(home: &TestHome, nth: usize, is_over: &AtomicBool, written: &AtomicUsize) {
     let mut count = 0;
     while !is_over.load(Ordering::Relaxed) {
@@ -84,12 +84,12 @@ fn load(home: &TestHome, nth: usize, is_over: &AtomicBool, written: &AtomicUsize
     }
 }
 
-fn reconnect_under_load(config: Value) -> (TestHome, Known) {
+fn reconnect_under_load(config: Value) -> (TestHome, ClientState) {
     let home = TestHome::in_repository(config);
     home.write_workflow("quick", "steps:\n  - { name: a, type: script, command: 'true' }\n");
     home.start();
-    let mut known = Known::default();
-    known.take(&home.read("/state"));
+    let mut known = ClientState::default();
+    known.load(&home.read("/state"));
     let (is_over, written) = (AtomicBool::new(false), AtomicUsize::new(0));
     thread::scope(|scope| {
         for nth in 0..2 {
@@ -98,27 +98,27 @@ fn reconnect_under_load(config: Value) -> (TestHome, Known) {
         }
         for nth in 0..RECONNECTIONS {
             let mut feed = EventFeed::after(&home, known.cursor);
-            // Sometimes it is cut off before anything came.
+            // Sometimes the client disconnects before the first event.
             for _ in 0..nth % 4 {
-                known.hear(&feed.next_message());
+                known.apply(&feed.next_message());
             }
         }
         is_over.store(true, Ordering::Relaxed);
     });
-    assert!(written.load(Ordering::Relaxed) > 20, "there was no load");
+    assert!(written.load(Ordering::Relaxed) > 20, "too little load");
     let mut feed = EventFeed::after(&home, known.cursor);
-    coven_testing::wait_until("nobody works any more", || {
+    coven_testing::wait_until("no agent is running", || {
         home.read::<Value>("/api/v1/agents")["items"].as_array().is_some_and(Vec::is_empty)
     });
     while known.cursor < home.health().last_event {
-        known.hear(&feed.next_message());
+        known.apply(&feed.next_message());
     }
     (home, known)
 }
 
-fn assert_same(home: &TestHome, known: &Known) {
-    let mut servers = Known::default();
-    servers.take(&home.read("/state"));
+fn assert_same(home: &TestHome, known: &ClientState) {
+    let mut servers = ClientState::default();
+    servers.load(&home.read("/state"));
     assert!(servers.rows.keys().any(|(noun, _)| noun == "agent") && servers.rows.len() > 20);
     let differing: Vec<_> = servers
         .rows
@@ -130,17 +130,17 @@ fn assert_same(home: &TestHome, known: &Known) {
     assert!(differing.is_empty(), "{} differ, the first: {:?}", differing.len(), differing.first());
 }
 
-/// Of a session, these follow from its status.
+/// Fields of a session that are derived from its status.
 const DERIVED: [&str; 2] = ["kind", "actions"];
 
-/// All that the server has is known, as it is.
+/// Returns whether the client has all fields of the server.
 fn is_same(known: Option<&Map<String, Value>>, servers: Option<&Map<String, Value>>) -> bool {
     let (Some(known), Some(servers)) = (known, servers) else { return false };
     servers.iter().all(|(name, value)| DERIVED.contains(&name.as_str()) || known.get(name) == Some(value))
 }
 
 #[test]
-fn store_11_a_client_that_reconnects_a_thousand_times_has_the_servers_state() {
+fn store_11_a_client_that_reconnects_a_thousand_times_has_the_state_of_the_server() {
     let (home, known) = reconnect_under_load(json!({}));
     assert_eq!(known.gaps, 0);
     assert_same(&home, &known);
@@ -148,8 +148,8 @@ fn store_11_a_client_that_reconnects_a_thousand_times_has_the_servers_state() {
 }
 
 #[test]
-fn store_11_one_that_is_too_late_again_and_again_has_it_too() {
-    // Events are gone after a third of a second.
+fn store_11_a_client_that_is_repeatedly_too_late_has_the_state_of_the_server() {
+    // Events expire after a third of a second.
     let (home, known) = reconnect_under_load(json!({ "store": { "eventRetentionHours": 0.0001 } }));
     assert_same(&home, &known);
 }

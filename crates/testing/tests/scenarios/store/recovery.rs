@@ -1,10 +1,10 @@
-//! STORE-04 and STORE-09: a restarted daemon takes back what it can prove to be its own.
+//! STORE-04 and STORE-09: a restarted daemon adopts the processes that it can identify as its own.
 
 use coven_testing::pattern::{assert_bytes, flood};
 use coven_testing::{TestHome, check_invariants, process, wait_until};
 
 #[test]
-fn store_04_a_process_that_still_runs_is_taken_over_with_its_output() {
+fn store_04_a_running_process_is_adopted_with_its_output() {
     let home = TestHome::started();
     let go = home.project().join("go");
     let script = format!("say before ;; until {} ;; flood 500000 ;; echo", go.display());
@@ -12,9 +12,9 @@ fn store_04_a_process_that_still_runs_is_taken_over_with_its_output() {
     home.wait_for_output(&session.id, "before\r\n");
 
     home.kill_daemon();
-    // What it writes while nobody looks must be there afterwards.
-    std::fs::write(&go, "").expect("room on disk");
-    wait_until("it wrote without a daemon", || {
+    // Output without a daemon must be recorded.
+    std::fs::write(&go, "").expect("disk has space");
+    wait_until("the output without a daemon is written", || {
         coven_testing::journal::log_end(&home.session_dir(&session.id)) > 500_000
     });
     home.start();
@@ -29,29 +29,29 @@ fn store_04_a_process_that_still_runs_is_taken_over_with_its_output() {
 }
 
 #[test]
-fn store_04_a_process_that_ended_meanwhile_has_its_end_in_the_log() {
+fn store_04_a_process_that_exited_without_a_daemon_has_its_exit_code_and_output() {
     let home = TestHome::started();
     let go = home.project().join("go");
-    let session = home.launch(&format!("until {} ;; say last words ;; exit 6", go.display()));
+    let session = home.launch(&format!("until {} ;; say last line ;; exit 6", go.display()));
 
     home.kill_daemon();
-    std::fs::write(&go, "").expect("room on disk");
-    wait_until("holder and harness are gone", || home.processes().is_empty());
+    std::fs::write(&go, "").expect("disk has space");
+    wait_until("holder and harness have exited", || home.processes().is_empty());
     home.start();
 
     let found = home.wait_for_status(&session.id, "failed");
     assert_eq!(found.exit_code, Some(6));
-    assert_eq!(home.log_text(&session.id), "last words\r\n");
+    assert_eq!(home.log_text(&session.id), "last line\r\n");
     check_invariants(&home);
 }
 
-/// Changes a row while no daemon has the database.
+/// Changes a row while no daemon is running.
 fn tamper(home: &TestHome, sql: &str, id: &str) {
     assert_eq!(home.database().execute(sql, [id]).expect("a statement"), 1);
 }
 
 #[test]
-fn store_09_only_a_process_with_the_recorded_identity_is_taken_over() {
+fn store_09_only_a_process_with_the_recorded_identity_is_adopted() {
     let cases = [
         ("another start time", "UPDATE sessions SET started_ticks = started_ticks + 1 WHERE id = ?1"),
         ("another boot", "UPDATE sessions SET boot_id = 'another' WHERE id = ?1"),
@@ -70,29 +70,29 @@ fn store_09_only_a_process_with_the_recorded_identity_is_taken_over() {
         home.start();
 
         home.wait_for_status(&session.id, "orphaned");
-        // What is not proven to be ours is never signalled.
-        assert!(process::is_alive(session.pid.expect("it ran")), "{what}");
+        // A process that is not identified is never signalled.
+        assert!(process::is_alive(session.pid.expect("was running")), "{what}");
         home.act(&session.id, "kill").refused(409, "session_not_live");
-        assert!(process::is_alive(session.pid.expect("it ran")), "{what}");
+        assert!(process::is_alive(session.pid.expect("was running")), "{what}");
     }
 }
 
 #[test]
-fn store_09_a_pid_that_belongs_to_somebody_else_is_left_alone() {
+fn store_09_a_pid_of_another_process_is_not_signalled() {
     let home = TestHome::started();
     let session = home.launch("say hello ;; hang");
     home.wait_for_output(&session.id, "hello");
     let mut bystander = std::process::Command::new("/bin/sleep").arg("1000").spawn().expect("a process");
 
     home.kill_daemon();
-    process::kill_hard(home.holder_of(&session.id).expect("a holder"));
-    wait_until("holder and harness are gone", || home.processes().is_empty());
+    process::kill_hard(home.holder_of(&session.id).expect("has a holder"));
+    wait_until("holder and harness have exited", || home.processes().is_empty());
     let sql = format!("UPDATE sessions SET pid = {} WHERE id = ?1", bystander.id());
     tamper(&home, &sql, &session.id);
     home.start();
 
     home.wait_for_status(&session.id, "orphaned");
     assert!(process::is_alive(bystander.id()));
-    bystander.kill().expect("our child");
-    bystander.wait().expect("our child");
+    bystander.kill().expect("child process");
+    bystander.wait().expect("child process");
 }

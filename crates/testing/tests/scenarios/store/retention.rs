@@ -1,4 +1,4 @@
-//! STORE-17 and STORE-18: what has been kept long enough goes, as the config says.
+//! STORE-17 and STORE-18: expired records are deleted according to the config.
 
 use std::fs;
 
@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 const DAY: i64 = 86_400_000;
 
-/// Tasks, agents, workflows, questions and events of various ages, and what each agent wrote.
-struct Old {
+/// Writes tasks, agents, workflows and questions of various ages.
+struct OldRows {
     connection: Connection,
     now: i64,
 }
 
-impl Old {
+impl OldRows {
     fn new(home: &TestHome) -> Self {
         let connection = home.database();
         let now = coven_holder::clock::now().as_millis();
@@ -52,7 +52,7 @@ impl Old {
     }
 }
 
-/// A stopped home with two finished sessions that have files.
+/// Writes two finished sessions with files to a stopped home.
 fn with_sessions(home: &TestHome) -> [Session; 2] {
     home.start();
     home.stop();
@@ -60,23 +60,23 @@ fn with_sessions(home: &TestHome) -> [Session; 2] {
     samples::put(home, sessions.clone());
     for session in &sessions {
         let dir = home.session_dir(&session.id.to_string());
-        fs::create_dir(&dir).expect("room on disk");
-        fs::write(dir.join("0000000000000000.log"), "what it wrote").expect("room on disk");
+        fs::create_dir(&dir).expect("disk has space");
+        fs::write(dir.join("0000000000000000.log"), "what it wrote").expect("disk has space");
     }
     sessions
 }
 
 fn swept(home: &TestHome) -> Value {
-    eventually("the sweep is told", || {
+    eventually("the sweep has an event", || {
         home.events_since("0").items.into_iter().find(|it| it.kind == "retention.swept").map(|it| it.payload)
     })
 }
 
 #[test]
-fn store_17_at_start_everything_past_its_period_goes() {
+fn store_17_expired_records_are_deleted_at_start() {
     let home = TestHome::new();
     let [kept, gone] = with_sessions(&home);
-    let old = Old::new(&home);
+    let old = OldRows::new(&home);
     old.task("closed long ago", Some(31.0), None);
     old.task("closed lately", Some(29.0), None);
     old.task("deleted long ago", Some(60.0), Some(8.0));
@@ -105,30 +105,33 @@ fn store_17_at_start_everything_past_its_period_goes() {
         (old.ids("agents"), old.ids("workflows")),
         (vec!["agent of the open".to_owned()], vec!["new".to_owned()])
     );
-    eventually("the files are gone", || (!home.session_dir(&gone.id.to_string()).exists()).then_some(()));
+    eventually("the files are deleted", || (!home.session_dir(&gone.id.to_string()).exists()).then_some(()));
     assert_eq!(home.log_text(&kept.id.to_string()), "what it wrote");
-    assert!(home.events_since("0").items.iter().all(|it| it.number.cast_signed() > old_events), "old events are gone");
+    assert!(
+        home.events_since("0").items.iter().all(|it| it.number.cast_signed() > old_events),
+        "old events are deleted"
+    );
 }
 
 #[test]
-fn store_17_what_a_deletion_left_is_swept_and_what_nobody_deleted_is_not() {
+fn store_17_files_of_a_deleted_session_are_removed_and_unknown_files_are_kept() {
     let home = TestHome::started();
     let kept = home.run_to_end("say kept");
     let deleted = home.run_to_end("say gone").id;
     assert_eq!(home.sacrifice(&deleted).status, 200);
     home.stop();
-    // As if the files could not be removed; and as if a database had been lost.
+    // As if the files could not be removed, and as if a database was lost.
     let unknown = home.session_dir("0c7e49a2-3b1d-4a87-9f06-000000000000");
     for folder in [&home.session_dir(&deleted), &unknown] {
-        fs::create_dir(folder).expect("room on disk");
-        fs::write(folder.join("0000000000000000.log"), "left").expect("room on disk");
+        fs::create_dir(folder).expect("disk has space");
+        fs::write(folder.join("0000000000000000.log"), "left").expect("disk has space");
     }
 
     home.start();
 
-    eventually("the leftover is gone", || (!home.session_dir(&deleted).exists()).then_some(()));
-    assert_eq!(fs::read_to_string(unknown.join("0000000000000000.log")).expect("left alone"), "left");
-    eventually("it is reported", || {
+    eventually("the leftover is removed", || (!home.session_dir(&deleted).exists()).then_some(()));
+    assert_eq!(fs::read_to_string(unknown.join("0000000000000000.log")).expect("exists"), "left");
+    eventually("the unknown folder is reported", || {
         home.health().problems.iter().any(|problem| problem.contains("0c7e49a2")).then_some(())
     });
     assert_eq!(home.log_text(&kept.id), "kept\r\n");
@@ -139,7 +142,7 @@ fn store_17_what_a_deletion_left_is_swept_and_what_nobody_deleted_is_not() {
 fn store_18_the_configured_periods_are_used() {
     let home = TestHome::new();
     let [kept, gone] = with_sessions(&home);
-    let old = Old::new(&home);
+    let old = OldRows::new(&home);
     old.task("closed two days ago", Some(2.0), None);
     old.task("deleted a moment ago", Some(60.0), Some(0.0));
     old.task("open", None, None);
@@ -155,10 +158,10 @@ fn store_18_the_configured_periods_are_used() {
     let payload = swept(&home);
     assert_eq!(payload["tasks_soft_deleted"], json!(["closed two days ago"]));
     assert_eq!(payload["agents_deleted"], json!(["agent"]));
-    // With 0 it goes at once, also what was soft-deleted just now; with null never, whatever its age.
+    // 0 deletes immediately, even a task that was just soft-deleted. Null never deletes.
     assert_eq!(old.ids("tasks"), ["open"]);
     assert_eq!(old.ids("workflows"), ["ancient"]);
     assert_eq!(payload["events_deleted"], 0);
     assert_eq!(home.log_text(&kept.id.to_string()), "what it wrote");
-    eventually("the files are gone", || (!home.session_dir(&gone.id.to_string()).exists()).then_some(()));
+    eventually("the files are deleted", || (!home.session_dir(&gone.id.to_string()).exists()).then_some(()));
 }

@@ -42,7 +42,7 @@ fn acp_sessions() {
     wire.coven(&["repo", "list", "--json"]);
 
     another_session(&mut wire, &home, &repo);
-    // At rest before it ends: whether a killed agent says more is a matter of luck.
+    // The turn ends before the session: a killed agent may or may not send more.
     wire.note("withdraws the permission request").post(&path(&session, "/cancel"), &json!({}));
     home.wait_for_rest(&session);
     wire.delete(&agent_path(&session, ""));
@@ -78,7 +78,7 @@ fn repositories(wire: &mut Snapshot<'_>, home: &TestHome) -> String {
     repo
 }
 
-/// The first turn, so that the first event of a piece of a message is always the same.
+/// Runs the first turn, so that the first `message.chunk` event is always the same.
 fn cancelled_turn(wire: &mut Snapshot<'_>, home: &TestHome, session: &str) {
     wire.note("to be cancelled").post(&path(session, "/prompt"), &json!({ "text": "say wait ;; hang" }));
     home.wait_for_text(session, "wait");
@@ -89,7 +89,7 @@ fn cancelled_turn(wire: &mut Snapshot<'_>, home: &TestHome, session: &str) {
     wire.note("cancelled").get(&path(session, "/messages"));
 }
 
-/// The daemon passes changes on and does not wait for the agent, so this waits for their effect.
+/// Changes mode and options. The daemon does not wait for the agent, so this waits for the effect.
 fn modes_and_options(wire: &mut Snapshot<'_>, home: &TestHome, session: &str) {
     wire.post(&path(session, "/mode"), &json!({ "mode_id": "ask" }));
     wait_until("the mode is set", || {
@@ -107,7 +107,7 @@ fn modes_and_options(wire: &mut Snapshot<'_>, home: &TestHome, session: &str) {
     wait_until("the agent refused the option", || errors() == 2);
 }
 
-/// One is answered, one is left open.
+/// Sends two permission requests and answers the first.
 fn permission_requests(wire: &mut Snapshot<'_>, home: &TestHome, session: &str) {
     wire.note("asks for permission").post(&path(session, "/prompt"), &json!({ "text": "permit touch x" }));
     let request = home.wait_for_request(session).id;

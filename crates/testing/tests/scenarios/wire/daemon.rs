@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::snapshot::Snapshot;
 
-/// One that is installed, one that is not, coven's own and one of the config.
+/// An installed harness, one that is not installed, a built-in one and one from the config.
 const HARNESSES: [&str; 4] = ["claude", "codex", "demo", "mine"];
 
 #[test]
@@ -16,7 +16,7 @@ fn the_daemon() {
         "harnesses": { "mine": { "program": "claude", "identity": "claude", "print": { "args": ["-p"] } } },
     }));
     home.start();
-    // Only what the test installed: the machine may have more of them.
+    // Only the harnesses of the test: the machine may have more.
     home.env.push(("PATH".to_owned(), home.agents().display().to_string()));
     let mut wire = Snapshot::of("daemon", &home);
     wire.get("/api/v1/health");
@@ -42,7 +42,7 @@ fn the_daemon() {
     wire.get("/nosuch");
     wire.send(Method::PUT, "/api/v1/sessions", &[], Some("{}".to_owned()));
     wire.get("/api/v1/health?colour=red");
-    // After the events: how many an operation has depends on the time that it takes.
+    // After the events, because the number of events of an operation depends on its duration.
     for (path, verb) in [("/api/v1/retention", "retention"), ("/api/v1/migrate", "migrate")] {
         let started = wire.post(path, &json!({ "dry_run": true }));
         let id = started["id"].as_str().expect("an operation");
@@ -50,6 +50,6 @@ fn the_daemon() {
         wire.coven(&[verb, "--dry-run", "--json"]);
     }
     wire.post("/api/v1/daemon/stop", &json!({}));
-    wait_until("the daemon is gone", || home.daemons().is_empty());
+    wait_until("the daemon has exited", || home.daemons().is_empty());
     wire.finish();
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::names::MISSING;
 use super::snapshot::{Snapshot, wait_for_next_millisecond};
-use crate::chat::{ECHO, file, home_with, say};
+use crate::chat::{ECHO, file, home_with, spawn};
 
 const TWO: &str = r#"{"questions":[
     {"title":"Database","prompt":"Which database?","options":[{"label":"SQLite","description":"One file"},{"label":"PostgreSQL"}]},
@@ -25,7 +25,7 @@ fn question_sets() {
     wire.note("nothing yet").get("/api/v1/inbox");
     let ask = || {
         let id = home.coven(&["ask", TWO, "--no-wait"]).done().trim().to_owned();
-        wait_until("the daemon has seen it", || home.inbox("").iter().any(|item| item.id == id));
+        wait_until("the set is in the inbox", || home.inbox("").iter().any(|item| item.id == id));
         wait_for_next_millisecond();
         id
     };
@@ -63,10 +63,10 @@ fn question_sets() {
 
     home.coven(&["run", "--background", "--title", "a shell", "--", "true"]).done();
     home.sessions().iter().for_each(|it| drop(home.wait_for_end(&it.id)));
-    say(&home, &["-i", "--session", "talk-1"], "hello world\n").done();
+    spawn(&home, &["-i", "--session", "talk-1"], "hello world\n").done();
     wait_for_next_millisecond();
-    say(&home, &["-i", "--session", "talk-2"], "").done();
-    fs::write(file(&home, "broken"), "not JSON\n").expect("room on disk");
+    spawn(&home, &["-i", "--session", "talk-2"], "").done();
+    fs::write(file(&home, "broken"), "not JSON\n").expect("disk has space");
     conversations(&mut wire);
     wire.events();
     wire.finish();

@@ -40,7 +40,7 @@ impl Json {
         }
     }
 
-    /// Prints it as a snapshot file holds it.
+    /// Returns the text of a snapshot file.
     pub fn pretty(&self) -> String {
         let mut text = serde_json::to_string_pretty(self).expect("plain data");
         text.push('\n');

@@ -7,15 +7,15 @@ use coven_testing::{TestHome, program};
 
 use super::json::Json;
 
-/// An id that nothing has; snapshots show it as it is.
+/// An id that no record has. Snapshots show it unchanged.
 pub const MISSING: &str = "ffffffff-ffff-4fff-bfff-ffffffffffff";
 
-/// Numbers that differ between runs, by the key they belong to, with the name that replaces them.
+/// Keys of numbers that differ between runs, with the replacement.
 const NUMBERS: [(&str, &str); 2] = [("pid", "<pid>"), ("size_bytes", "<size>")];
 const NUMBER: &str = "<number>";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Replaces what differs. An id gets the number of its first appearance and keeps it.
+/// Replaces values that differ between runs. An id is replaced by the number of its first appearance.
 pub struct Names {
     places: Vec<(String, &'static str)>,
     numbers: Vec<(&'static str, &'static str)>,
@@ -35,7 +35,7 @@ impl Names {
         ];
         let mut places = Vec::new();
         for (folder, name) in folders {
-            let real = fs::canonicalize(&folder).expect("there");
+            let real = fs::canonicalize(&folder).expect("exists");
             places.extend([folder, real].map(|folder| (folder.display().to_string(), name)));
         }
         Self { places, numbers: NUMBERS.into(), ids: Vec::new() }
@@ -68,7 +68,7 @@ impl Names {
         if text == VERSION {
             return "<version>".to_owned();
         }
-        // Followed by the commit that it was built from.
+        // The version is followed by the commit of the build.
         if text.strip_prefix("coven ").is_some_and(|rest| rest.starts_with(VERSION)) {
             return "coven <version>".to_owned();
         }
@@ -92,7 +92,7 @@ impl Names {
         out
     }
 
-    /// The name of the value at the start of a text, with the value's length.
+    /// Returns the length of the value at the start of a text, and its replacement.
     fn name(&mut self, text: &str) -> Option<(usize, String)> {
         if let Some(id) = start(text, "hhhhhhhh-hhhh-hhhh-hhhh-hhhhhhhhhhhh") {
             return Some((id.len(), self.id(id)));
@@ -127,7 +127,7 @@ impl Names {
     }
 }
 
-/// The start of a text, if it has this form and its word ends there: `h` is a hexadecimal digit, `d` a decimal one.
+/// Returns the start of a text if it has this form and is a whole word: `h` is a hexadecimal digit, `d` a decimal one.
 fn start<'a>(text: &'a str, form: &str) -> Option<&'a str> {
     let found = text.get(..form.len())?;
     let fits = |(byte, form): (u8, u8)| match form {

@@ -1,4 +1,4 @@
-//! Work that is done: its diff, its review, its merge.
+//! Finished work: diff, review and merge.
 
 use coven_domain::task::TaskState;
 use coven_testing::{TestHome, wait_until};
@@ -32,14 +32,15 @@ fn reviews() {
     home.start();
     home.write_workflow("whole", WHOLE);
     let mut wire = Snapshot::of("review", &home).hide(&["event_number"]);
-    let done = |title: &str, script: &str| {
+    let finish_task = |title: &str, script: &str| {
         let id = home.add_task(title, script, &["--workflow", "whole"]);
         home.start_task(&id);
         home.wait_for_task(&id, TaskState::PendingMerge);
         id
     };
 
-    let merged = done("Merged", "commit new.txt ;; append a.txt 4 ;; say {\"success\":true,\"outputs\":{\"a\":1}}");
+    let merged =
+        finish_task("Merged", "commit new.txt ;; append a.txt 4 ;; say {\"success\":true,\"outputs\":{\"a\":1}}");
     wire.note("in review").get(&path(&merged, ""));
     wire.note("in review").get(&format!("/api/v1/workflows/{merged}"));
     wire.note("in review").get(&path(&merged, "/diff"));
@@ -57,7 +58,7 @@ fn reviews() {
     wire.note("merged").get(&format!("/api/v1/workflows/{merged}"));
     wire.note("merged").post(&path(&merged, "/approve"), &json!({}));
 
-    let conflict = done("Conflict", "leave_dirty a.txt");
+    let conflict = finish_task("Conflict", "leave_dirty a.txt");
     home.git("echo ours > a.txt; git commit -qam ours");
     let merging = id(&wire.note("a conflict").post(&path(&conflict, "/approve"), &json!({})));
     wire.note("a conflict").get(&format!("/api/v1/operations/{merging}?wait=true"));
@@ -68,7 +69,7 @@ fn reviews() {
     wire.post(&path(&conflict, "/reject"), &json!({ "reason": "not like this", "by": "me" }));
     wire.note("rejected").get(&path(&conflict, ""));
     wire.post(&format!("/api/v1/inbox/{conflict}/answer"), &json!({ "decision": "deny", "reason": "not needed" }));
-    wait_until("its work is kept", || home.events_since("0").items.iter().any(|it| it.kind == "task.rescued"));
+    wait_until("the rescue has an event", || home.events_since("0").items.iter().any(|it| it.kind == "task.rescued"));
     wire.coven(&["rescue", "list", "--json"]);
     home.sessions().iter().for_each(|it| drop(home.wait_for_end(&it.id)));
     wire.get("/state");

@@ -22,14 +22,14 @@ fn terminal_sessions() {
     let mut wire = Snapshot::of("sessions", &home).hide(&["event_number"]);
     wire.note("none yet").get("/api/v1/sessions");
 
-    // Ends when it is told to: every answer before that shows it running.
+    // Ends when the file exists: every answer before that shows a running session.
     let gate = home.folder().join("gate");
     let prompt = format!("say hello ;; until {} ;; exit 3", gate.display());
     let request = json!({ "harness": "claude", "prompt": prompt, "title": "ended", "rows": 10, "cols": 40 });
     let ended = id(&wire.post("/api/v1/sessions", &request));
     home.wait_for_output(&ended, "hello\r\n");
     wire.note("running").get(&path(&ended, ""));
-    fs::write(&gate, "").expect("room on disk");
+    fs::write(&gate, "").expect("disk has space");
     wire.get(&path(&ended, "/wait"));
     wire.note("ended with exit code 3").get(&path(&ended, ""));
     wire.get(&path(&ended, "/entries"));
@@ -126,17 +126,17 @@ fn rename_hide_and_delete(wire: &mut Snapshot<'_>, ended: &str) {
     wire.note("deleted").get(&path(ended, ""));
 }
 
-/// The next control message of an attached client; terminal bytes on the way are skipped.
+/// Returns the next control message of an attached client, and skips terminal output.
 async fn next_control(socket: &mut WebSocketStream<UnixStream>) -> Json {
     loop {
         let message = tokio::time::timeout(DEADLINE, socket.next()).await.expect("a message in time");
-        if let Message::Text(text) = message.expect("it is open").expect("a message") {
+        if let Message::Text(text) = message.expect("open connection").expect("a message") {
             return serde_json::from_str(&text).expect("JSON");
         }
     }
 }
 
-/// Records the control messages of an attached client: the screen, a new size, a complaint, the end.
+/// Records the control messages of an attached client: screen, resize, error and exit.
 fn attach(wire: &mut Snapshot<'_>, home: &TestHome) {
     let id = home.launch("echo ;; exit 4").id;
     home.wait_for_output(&id, "ready\r\n");
@@ -147,10 +147,10 @@ fn attach(wire: &mut Snapshot<'_>, home: &TestHome) {
         let (mut socket, _) = client_async(url, stream).await.expect("an upgrade");
         let mut frames = vec![next_control(&mut socket).await];
         for sent in [r#"{"type":"resize","rows":33,"cols":99}"#, "nonsense"] {
-            socket.send(Message::Text(sent.into())).await.expect("it is open");
+            socket.send(Message::Text(sent.into())).await.expect("open connection");
             frames.push(next_control(&mut socket).await);
         }
-        socket.send(Message::Text(r#"{"type":"input","data":"quit\r"}"#.into())).await.expect("it is open");
+        socket.send(Message::Text(r#"{"type":"input","data":"quit\r"}"#.into())).await.expect("open connection");
         frames.push(next_control(&mut socket).await);
         frames
     });

@@ -15,13 +15,13 @@ use serde_json::Value;
 use super::json::Json;
 use super::names::Names;
 
-/// One file each, named after the module that records it.
+/// The groups. Each has one file, named after the module that records it.
 pub const GROUPS: [&str; 7] = ["acp", "daemon", "inbox", "review", "sessions", "tasks", "work"];
 
 const WRITE: &str = "COVEN_WRITE_SNAPSHOTS";
 const EVENTS: &str = "accept: application/json; the first event of each kind, sorted by kind";
 
-/// Events that come on a timer: a slow machine has them and a fast one does not.
+/// Events that depend on time: they may or may not occur.
 const TIMED_EVENTS: [&str; 3] = ["operation.progress", "task.renewed", "session.output"];
 
 pub fn is_writing() -> bool {
@@ -38,7 +38,7 @@ pub struct Snapshot<'a> {
     group: &'static str,
     names: Names,
     note: String,
-    /// The ids that the lists of the next answer are cut down to.
+    /// The ids to keep in the lists of the next answer.
     only: Vec<&'static str>,
     answers: Vec<(String, Json)>,
 }
@@ -49,13 +49,13 @@ impl<'a> Snapshot<'a> {
         Self { home, group, names: Names::of(home), note: String::new(), only: Vec::new(), answers: Vec::new() }
     }
 
-    /// Does not compare the numbers of these keys: they depend on how often the daemon stored something.
+    /// Hides the numbers of these keys, because they depend on how often the daemon wrote to the store.
     pub fn hide(mut self, keys: &[&'static str]) -> Self {
         self.names.hide(keys);
         self
     }
 
-    /// Says what is special about the next request; two equal requests need different notes.
+    /// Adds a note to the next request. Two equal requests need different notes.
     pub fn note(&mut self, note: &str) -> &mut Self {
         note.clone_into(&mut self.note);
         self
@@ -88,7 +88,7 @@ impl<'a> Snapshot<'a> {
         self.send(Method::DELETE, path, &[], None)
     }
 
-    /// Sends a request and records its answer; returns the body, or null where that is not JSON.
+    /// Sends a request and records its answer. Returns the body, or null if it is not JSON.
     #[track_caller]
     pub fn send(&mut self, method: Method, path: &str, headers: &[(&str, &str)], body: Option<String>) -> Value {
         let request = body.as_deref().map(|text| serde_json::from_str(text).unwrap_or_else(|_| Json::text(text)));
@@ -120,7 +120,7 @@ impl<'a> Snapshot<'a> {
                 let body = body.map(String::into_bytes);
                 let response = client.send_raw(method.clone(), path, headers, body).await.expect("an answer");
                 let (parts, body) = response.into_parts();
-                let body = body.collect().await.expect("a whole answer").to_bytes().to_vec();
+                let body = body.collect().await.expect("complete response").to_bytes().to_vec();
                 (parts.status.as_u16(), parts.headers, body)
             };
             tokio::time::timeout(DEADLINE, answer).await.unwrap_or_else(|_| panic!("no answer in time: {path}"))
@@ -169,7 +169,7 @@ impl<'a> Snapshot<'a> {
         self.record(&format!("GET {path}"), Json::object([("status", Json::Number(status.into())), ("body", body)]));
     }
 
-    /// Runs a command that prints JSON, as one value or as one value a line, and records that.
+    /// Runs a command and records its output: one JSON value, or one per line.
     #[track_caller]
     pub fn coven(&mut self, args: &[&str]) {
         let ran = self.home.coven(args);
@@ -200,12 +200,12 @@ impl<'a> Snapshot<'a> {
         self.answers.push((key, answer));
     }
 
-    /// Compares with the committed file, or writes that.
+    /// Compares the answers with the committed file, or writes the file.
     #[track_caller]
     pub fn finish(self) {
         let (path, text) = (file(self.group), Json::Object(self.answers).pretty());
         if is_writing() {
-            return fs::write(&path, text).expect("room on disk");
+            return fs::write(&path, text).expect("disk has space");
         }
         let committed = fs::read_to_string(&path).unwrap_or_default();
         if committed == text {
@@ -243,7 +243,7 @@ fn cut_down(value: Json, only: &[&str]) -> Json {
     }
 }
 
-/// Headers that are part of the interface.
+/// Returns the headers that are part of the interface.
 fn shown_headers(headers: &HeaderMap) -> Option<Json> {
     let is_shown = |name: &str, value: &str| match name {
         "content-type" => value != "application/json",
@@ -259,7 +259,7 @@ fn shown_headers(headers: &HeaderMap) -> Option<Json> {
     (!shown.is_empty()).then_some(Json::Object(shown))
 }
 
-/// One frame of an event stream; `comment` is a line without a name.
+/// Parses one frame of an event stream. `comment` is a line without a name.
 fn frame(text: &str) -> Json {
     let field = |text: &str| match text.split_once(": ") {
         Some(("", comment)) => ("comment".to_owned(), Json::text(comment)),
@@ -269,7 +269,7 @@ fn frame(text: &str) -> Json {
     Json::Object(text.lines().map(field).collect())
 }
 
-/// A line as JSON, or as text.
+/// Parses a line as JSON, or else returns it as text.
 fn line(text: &str) -> Json {
     serde_json::from_str(text).unwrap_or_else(|_| Json::text(text))
 }
@@ -291,13 +291,13 @@ fn first_of_each_kind(events: &Json) -> Json {
     Json::List(events)
 }
 
-/// The id of a record that the daemon answered with.
+/// Returns the id of a record.
 #[track_caller]
 pub fn id(record: &Value) -> String {
     record["id"].as_str().unwrap_or_else(|| panic!("no record: {record}")).to_owned()
 }
 
-/// Lists are sorted by time: two records of the same millisecond would have any order.
+/// Waits for the next millisecond: lists are sorted by time, so records of the same millisecond have no fixed order.
 pub fn wait_for_next_millisecond() {
     let now = clock::now();
     wait_until("the next millisecond", || clock::now() > now);

@@ -1,4 +1,4 @@
-//! Tasks without work on them: `/api/v1/tasks` and `coven task`.
+//! Tasks without runs: `/api/v1/tasks` and `coven task`.
 
 use coven_testing::TestHome;
 use hyper::Method;

@@ -1,4 +1,4 @@
-//! Workflow runs: starting, failing, retrying, cancelling, and an agent that waits at its terminal.
+//! Workflow runs: start, failure, retry, cancellation, and an agent with a terminal prompt.
 
 use coven_api::inbox::InboxKind;
 use coven_domain::task::TaskState;
@@ -70,16 +70,16 @@ fn workflow_runs() {
     wire.finish();
 }
 
-/// Every way to stop a task that is worked on.
+/// Records every way to stop a running task.
 fn running(wire: &mut Snapshot<'_>, home: &TestHome) {
     let id = home.add_task_for("hanging", HANGING);
     let start = |wire: &mut Snapshot<'_>, note: &str| {
         wire.note(note).post(&task_path(&id, "/start"), &json!({}));
         let agent = home.wait_for_agent(&id);
-        home.wait_for_output(&agent.session_id.expect("it runs").to_string(), "up");
+        home.wait_for_output(&agent.session_id.expect("is running").to_string(), "up");
         agent.id
     };
-    let rest = || wait_until("its agent has ended", || home.agents_of(&id).iter().all(|it| it.ended_at.is_some()));
+    let rest = || wait_until("the agent has ended", || home.agents_of(&id).iter().all(|it| it.ended_at.is_some()));
 
     let agent = start(wire, "to be released");
     wire.note("running").get(&task_path(&id, ""));
@@ -103,16 +103,18 @@ fn running(wire: &mut Snapshot<'_>, home: &TestHome) {
     wire.note("cancelled").get(&run_path(&id, ""));
 }
 
-/// An agent that waits for input, and gets it from the inbox.
+/// Records an agent that waits for input and gets it from the inbox.
 fn asking(wire: &mut Snapshot<'_>, home: &TestHome) {
     let id = home.add_task_for("asking", ASKING);
     home.start_task(&id);
-    let item =
-        eventually("a terminal waits", || home.inbox("").into_iter().find(|it| it.kind == InboxKind::Terminal)).id;
+    let item = eventually("a terminal prompt is pending", || {
+        home.inbox("").into_iter().find(|it| it.kind == InboxKind::Terminal)
+    })
+    .id;
     let path = format!("/api/v1/inbox/{item}");
     wire.note("a terminal prompt").get(&path);
     wire.note("a terminal prompt").post(&format!("{path}/answer"), &json!({ "option": "yes" }));
-    wait_until("its task has ended", || home.run_of(&id).workflow.ended_at.is_some());
+    wait_until("the run has ended", || home.run_of(&id).workflow.ended_at.is_some());
     wait_until("the answer is delivered", || home.read::<Value>(&path)["detail"]["question_set"]["delivered"] == true);
     wire.note("an answered terminal prompt").get(&path);
 }

@@ -1,4 +1,4 @@
-//! The environment of a step: that of the shell that started its task.
+//! The environment of a step comes from the shell that started its task.
 
 use std::fs;
 use std::path::Path;
@@ -7,9 +7,9 @@ use coven_domain::task::TaskState;
 use coven_testing::{TestHome, eventually, wait_until};
 use serde_json::json;
 
-const KEY: &str = "a value that is never written down";
+const KEY: &str = "a value that is never stored";
 
-/// A home whose daemon does not know the variable that the shell has.
+/// Starts a home whose daemon does not have the variable of the shell.
 fn home_with_key() -> TestHome {
     let mut home = TestHome::in_repository(json!({}));
     home.start();
@@ -17,7 +17,7 @@ fn home_with_key() -> TestHome {
     home
 }
 
-/// What the newest step of a task printed about its key.
+/// Returns the length of the variable that the newest step of a task printed.
 fn printed(home: &TestHome, task: &str, step: &str) -> String {
     eventually(&format!("{step} has printed"), || {
         let agent = home.agents_of(task).pop().filter(|agent| agent.step.as_deref() == Some(step))?;
@@ -26,12 +26,12 @@ fn printed(home: &TestHome, task: &str, step: &str) -> String {
     })
 }
 
-/// Whether a file below the folder holds the value.
-fn is_written_down(folder: &Path) -> bool {
+/// Returns whether a file in the folder contains the value.
+fn is_stored_in(folder: &Path) -> bool {
     fs::read_dir(folder).expect("a folder").flatten().any(|entry| {
-        let kind = entry.file_type().expect("it is there");
+        let kind = entry.file_type().expect("file type");
         match (kind.is_dir(), kind.is_file()) {
-            (true, _) => is_written_down(&entry.path()),
+            (true, _) => is_stored_in(&entry.path()),
             (_, true) => {
                 fs::read(entry.path()).is_ok_and(|text| text.windows(KEY.len()).any(|it| it == KEY.as_bytes()))
             }
@@ -52,11 +52,11 @@ fn a_step_runs_in_the_environment_of_the_shell_that_started_its_task() {
     home.wait_for_task(&id, TaskState::Closed);
     // The daemon deletes the worktree, which must not happen while it is read.
     wait_until("the worktree is removed", || !home.worktree(&id).exists());
-    assert!(!is_written_down(&home.path()), "no environment value is stored");
+    assert!(!is_stored_in(&home.path()), "no environment value is stored");
 }
 
 #[test]
-fn after_a_restart_of_the_daemon_a_step_runs_in_its_environment() {
+fn after_a_restart_a_step_runs_in_the_environment_of_the_daemon() {
     let mut home = home_with_key();
     let id = home.add_task_for(
         "two",
@@ -68,7 +68,7 @@ fn after_a_restart_of_the_daemon_a_step_runs_in_its_environment() {
     assert_eq!(printed(&home, &id, "first"), KEY.len().to_string());
     home.env.clear();
     home.restart();
-    fs::write(home.worktree(&id).join("go"), "").expect("room on disk");
+    fs::write(home.worktree(&id).join("go"), "").expect("disk has space");
     assert_eq!(printed(&home, &id, "second"), "0");
     home.wait_for_task(&id, TaskState::Closed);
 }

@@ -1,4 +1,4 @@
-//! Review and merge: nobody's checkout is touched, nothing is lost.
+//! Review and merge: a checkout with changes stays unchanged, and no work is lost.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,8 +16,8 @@ fn started() -> TestHome {
     home
 }
 
-/// A task whose work waits for a review.
-fn done(home: &TestHome, title: &str, script: &str, more: &[&str]) -> String {
+/// Runs a task until it is ready for review, and returns its id.
+fn task_in_review(home: &TestHome, title: &str, script: &str, more: &[&str]) -> String {
     let id = home.add_task(title, script, more);
     home.start_task(&id);
     home.wait_for_task(&id, TaskState::PendingMerge);
@@ -25,9 +25,9 @@ fn done(home: &TestHome, title: &str, script: &str, more: &[&str]) -> String {
 }
 
 #[test]
-fn what_was_done_is_shown_and_merged_with_the_tasks_id() {
+fn the_changes_of_a_task_are_shown_and_merged_with_its_id() {
     let home = started();
-    let id = done(&home, "Add a file", "commit new.txt ;; append a.txt 4 ;; leave_dirty extra.txt", &[]);
+    let id = task_in_review(&home, "Add a file", "commit new.txt ;; append a.txt 4 ;; leave_dirty extra.txt", &[]);
     let diff: Value = home.json(&["task", "diff", &id, "--json"]);
     let files: Vec<&str> =
         diff["files"].as_array().expect("files").iter().filter_map(|it| it["path"].as_str()).collect();
@@ -42,20 +42,20 @@ fn what_was_done_is_shown_and_merged_with_the_tasks_id() {
     assert_eq!((task.status.as_str(), task.reason.as_deref()), ("closed", Some("merged")));
     assert_eq!(home.git("git log -1 --format='%P' main | wc -w"), "2");
     assert!(home.git("git log -1 --format=%B main").contains(&format!("Coven-Task: {id}")));
-    // The checkout was clean and on that branch: it came along.
+    // The checkout was clean and on that branch, so it is updated.
     assert_eq!(home.git("cat new.txt extra.txt; tail -1 a.txt; git status --porcelain"), "new.txt\nnot committed\n4");
     assert_eq!(home.git("git rev-parse HEAD^1"), before);
-    wait_until("its worktree and branch are gone", || {
+    wait_until("the worktree and branch are removed", || {
         !home.worktree(&id).exists() && home.git("git branch --list 'coven/*'").is_empty()
     });
-    assert_eq!(home.json::<Vec<Value>>(&["task", "rescue", "list", "--json"]).len(), 0, "all of it is in the base");
+    assert_eq!(home.json::<Vec<Value>>(&["task", "rescue", "list", "--json"]).len(), 0, "all changes are in the base");
     check_invariants(&home);
 }
 
 #[test]
 fn a_rebase_in_the_checkout_has_to_be_finished_before_approving_again() {
     let home = started();
-    let id = done(&home, "Add a file", "commit new.txt", &[]);
+    let id = task_in_review(&home, "Add a file", "commit new.txt", &[]);
     home.git(
         "git checkout -q -b other; echo theirs > a.txt; git commit -qam theirs; git checkout -q main; \
          echo ours > a.txt; git commit -qam ours; git rebase -q other || true",
@@ -68,16 +68,16 @@ fn a_rebase_in_the_checkout_has_to_be_finished_before_approving_again() {
 }
 
 #[test]
-fn a_checkout_with_other_things_in_it_is_left_alone() {
+fn a_checkout_with_uncommitted_changes_stays_unchanged() {
     let home = started();
-    let id = done(&home, "Add a file", "commit new.txt", &[]);
-    // On the base, with changes: nothing may happen to it.
+    let id = task_in_review(&home, "Add a file", "commit new.txt", &[]);
+    // On the base branch, with changes: the merge is refused.
     home.git("echo mine >> a.txt");
-    let told = home.coven(&["task", "approve", &id]).refused(4);
-    assert!(told.contains("uncommitted changes; commit or stash them, then approve again"), "{told}");
+    let message = home.coven(&["task", "approve", &id]).refused(4);
+    assert!(message.contains("uncommitted changes; commit or stash them, then approve again"), "{message}");
     assert_eq!(home.git("tail -1 a.txt; git log --oneline main | wc -l"), "mine\n1");
     assert_eq!(home.task(&id).task.status, TaskState::PendingMerge);
-    // On another branch: the base goes on without it.
+    // On another branch: only the base branch moves.
     home.git("git checkout -q -b mine");
     home.coven(&["task", "approve", &id]).done();
     assert_eq!(
@@ -89,20 +89,20 @@ fn a_checkout_with_other_things_in_it_is_left_alone() {
 }
 
 #[test]
-fn conflicts_are_listed_and_the_task_still_waits() {
+fn conflicts_are_listed_and_the_task_stays_in_review() {
     let home = started();
-    let id = done(&home, "Change a line", "leave_dirty a.txt", &[]);
+    let id = task_in_review(&home, "Change a line", "leave_dirty a.txt", &[]);
     home.git("echo ours > a.txt; git commit -qam ours");
-    let told = home.coven(&["task", "approve", &id]).refused(4);
-    assert!(told.contains("conflicts with the base branch in a.txt"), "{told}");
+    let message = home.coven(&["task", "approve", &id]).refused(4);
+    assert!(message.contains("conflicts with the base branch in a.txt"), "{message}");
     let task = home.task(&id).task;
     assert_eq!(task.status, TaskState::PendingMerge);
-    assert!(task.reason.expect("why").contains("a.txt"));
+    assert!(task.reason.expect("reason").contains("a.txt"));
     assert_eq!(home.git("cat a.txt; git status --porcelain"), "ours");
-    // Mended in its worktree, it merges.
+    // After the conflict is resolved in the worktree, the merge succeeds.
     let worktree = home.worktree(&id);
     let script = format!(
-        "cd {}; git merge -q main || true; echo both > a.txt; git add -A; git commit -qm mended",
+        "cd {}; git merge -q main || true; echo both > a.txt; git add -A; git commit -qm resolved",
         worktree.display()
     );
     home.git(&script);
@@ -112,29 +112,31 @@ fn conflicts_are_listed_and_the_task_still_waits() {
 }
 
 #[test]
-fn the_inbox_shows_a_conflicts_files_and_worktree_whole() {
+fn the_inbox_shows_the_files_and_the_full_worktree_path_of_a_conflict() {
     let home = started();
-    let id = done(&home, &format!("Change a line {}", "and so on ".repeat(15)), "leave_dirty a.txt", &[]);
+    let id = task_in_review(&home, &format!("Change a line {}", "and so on ".repeat(15)), "leave_dirty a.txt", &[]);
     home.git("echo ours > a.txt; git commit -qam ours");
     home.coven(&["task", "approve", &id]).refused(4);
-    let worktree = home.worktree(&id).canonicalize().expect("it is there").display().to_string();
+    let worktree = home.worktree(&id).canonicalize().expect("exists").display().to_string();
 
     let shown = home.coven(&["inbox", "show", &id]).done();
     assert!(shown.contains("a.txt") && shown.contains(&worktree), "{shown}");
     let mut terminal = TestTerminal::with_size(&home, &["inbox"], 40, 60);
     assert_eq!(terminal.wait(), 0);
-    wait_until("the list shows the worktree whole", || String::from_utf8_lossy(&terminal.bytes()).contains(&worktree));
+    wait_until("the list shows the full path of the worktree", || {
+        String::from_utf8_lossy(&terminal.bytes()).contains(&worktree)
+    });
 
     let message = home.coven(&["inbox", "answer", &id]).refused(2);
     assert!(message.contains("approve | reject"), "{message}");
 }
 
 #[test]
-fn what_is_rejected_is_blocked_with_the_reason_and_kept() {
+fn a_rejected_task_is_blocked_with_the_reason_and_its_work_is_kept() {
     let home = started();
-    let id = done(&home, "Half", "commit half.txt", &[]);
-    let told = home.coven(&["task", "reject", &id, "--reason", " "]).refused(2);
-    assert!(told.contains("reason"), "{told}");
+    let id = task_in_review(&home, "Half", "commit half.txt", &[]);
+    let message = home.coven(&["task", "reject", &id, "--reason", " "]).refused(2);
+    assert!(message.contains("reason"), "{message}");
     home.coven(&["task", "reject", &id, "--reason", "the other half is missing"]).done();
     let task = home.task(&id);
     assert_eq!(
@@ -144,9 +146,9 @@ fn what_is_rejected_is_blocked_with_the_reason_and_kept() {
     assert_eq!(task.run.map(|run| run.status), Some(WorkflowState::Blocked));
     assert!(home.worktree(&id).join("half.txt").exists());
     home.coven(&["task", "approve", &id]).refused(4);
-    // Closed as it is, its work is kept under a ref.
+    // When the task is closed, its work is kept under a ref.
     home.coven(&["task", "close", &id, "--reason", "not needed"]).done();
-    wait_until("its worktree is gone", || !home.worktree(&id).exists());
+    wait_until("the worktree is removed", || !home.worktree(&id).exists());
     let kept: Vec<Value> = home.json(&["task", "rescue", "list", "--json"]);
     assert_eq!((kept.len(), &kept[0]["task_id"]), (1, &json!(id)));
     home.coven(&["task", "rescue", "restore", &id[..8]]).done();
@@ -157,13 +159,13 @@ fn what_is_rejected_is_blocked_with_the_reason_and_kept() {
 #[test]
 fn the_inbox_rejects_and_closes_a_task_with_a_reason() {
     let home = started();
-    let id = done(&home, "Half", "commit half.txt", &[]);
+    let id = task_in_review(&home, "Half", "commit half.txt", &[]);
     for word in ["reject", "deny"] {
-        let told = home.coven(&["inbox", "answer", &id, word]).refused(2);
-        assert!(told.contains(&format!("coven inbox answer {id} reject --reason TEXT")), "{told}");
+        let message = home.coven(&["inbox", "answer", &id, word]).refused(2);
+        assert!(message.contains(&format!("coven inbox answer {id} reject --reason TEXT")), "{message}");
     }
-    let told = home.coven(&["inbox", "answer", &id, "approve", "--reason", "fine"]).refused(2);
-    assert!(told.contains("approve takes no reason"), "{told}");
+    let message = home.coven(&["inbox", "answer", &id, "approve", "--reason", "fine"]).refused(2);
+    assert!(message.contains("approve takes no reason"), "{message}");
     home.coven(&["inbox", "answer", &id, "reject", "--reason", "the other half is missing"]).done();
     let task = home.task(&id).task;
     assert_eq!((task.status.as_str(), task.reason.as_deref()), ("blocked", Some("the other half is missing")));
@@ -174,33 +176,34 @@ fn the_inbox_rejects_and_closes_a_task_with_a_reason() {
 }
 
 #[test]
-fn checks_run_on_what_would_be_merged_and_several_approvals_wait_in_turn() {
+fn checks_run_on_the_merged_result_and_approvals_are_merged_one_at_a_time() {
     let home = started();
     home.write_workflow(
         "checked",
         "steps:\n  - { name: work, type: agent, prompt: '{{ task.body }}' }\n  - name: land\n    type: merge\n    checks:\n      \
          - test $(ls f*.txt | wc -l) -le 3\n",
     );
-    let ids: Vec<String> =
-        (0..4).map(|nth| done(&home, "File", &format!("commit f{nth}.txt"), &["--workflow", "checked"])).collect();
+    let ids: Vec<String> = (0..4)
+        .map(|nth| task_in_review(&home, "File", &format!("commit f{nth}.txt"), &["--workflow", "checked"]))
+        .collect();
     let codes: Vec<i32> = thread::scope(|scope| {
         let approving: Vec<_> =
             ids.iter().map(|id| scope.spawn(|| home.coven(&["task", "approve", id]).code)).collect();
-        approving.into_iter().map(|it| it.join().expect("it ran")).collect()
+        approving.into_iter().map(|it| it.join().expect("no panic")).collect()
     });
-    // Whoever came last would have made it four, and was told so.
+    // The last merge would result in four files, so its check fails.
     assert_eq!(codes.iter().filter(|code| **code == 0).count(), 3, "{codes:?}");
     assert_eq!(codes.iter().filter(|code| **code == 4).count(), 1, "{codes:?}");
     assert_eq!(home.git("ls f*.txt | wc -l; git log --merges --oneline main | wc -l; git status --porcelain"), "3\n3");
-    let left = ids.iter().find(|id| home.task(id).task.status == TaskState::PendingMerge).expect("one still waits");
-    let reason = home.task(left).task.reason.expect("why");
+    let left = ids.iter().find(|id| home.task(id).task.status == TaskState::PendingMerge).expect("one is in review");
+    let reason = home.task(left).task.reason.expect("reason");
     assert!(reason.contains("the check `test $(ls f*.txt | wc -l) -le 3` failed: exit code 1"), "{reason}");
-    assert!(!fs::exists(home.path().join(format!("worktrees/{left}.check"))).expect("a look"));
+    assert!(!fs::exists(home.path().join(format!("worktrees/{left}.check"))).expect("readable folder"));
     check_invariants(&home);
 }
 
 #[test]
-fn a_merge_without_review_lands_by_itself() {
+fn a_merge_without_review_runs_automatically() {
     let home = started();
     home.write_workflow(
         "auto",
@@ -214,15 +217,15 @@ fn a_merge_without_review_lands_by_itself() {
 }
 
 #[test]
-fn a_worktree_goes_with_its_task_and_what_is_only_there_is_kept() {
+fn a_worktree_is_deleted_with_its_task_and_unmerged_work_is_rescued() {
     let home = TestHome::in_repository(json!({ "store": { "taskRetentionDays": 0, "taskSoftDeleteDays": 0 } }));
     home.start();
     let deleted = home.add_task("Deleted", "commit one.txt ;; exit 1", &[]);
     home.start_task(&deleted);
     home.wait_for_task(&deleted, TaskState::Blocked);
     home.coven(&["task", "delete", &deleted]).done();
-    wait_until("its worktree is gone", || !home.worktree(&deleted).exists());
-    // One that the daemon did not come to: the next look at what has been kept long enough takes it.
+    wait_until("the worktree is removed", || !home.worktree(&deleted).exists());
+    // A worktree without a task is removed by the next sweep.
     let left = home.add_task("Left", "leave_dirty two.txt ;; exit 1", &[]);
     home.start_task(&left);
     home.wait_for_task(&left, TaskState::Blocked);
@@ -233,7 +236,7 @@ fn a_worktree_goes_with_its_task_and_what_is_only_there_is_kept() {
     home.edit_database(&script);
     assert!(home.worktree(&left).join("two.txt").exists());
     home.start();
-    wait_until("the other one is gone too", || !home.worktree(&left).exists());
+    wait_until("the other worktree is removed too", || !home.worktree(&left).exists());
 
     let kept: Vec<Value> = home.json(&["task", "rescue", "list", "--json"]);
     assert_eq!(kept.len(), 2, "{kept:?}");
@@ -242,7 +245,7 @@ fn a_worktree_goes_with_its_task_and_what_is_only_there_is_kept() {
     assert_eq!(home.git("git show left:two.txt deleted:one.txt; git status --porcelain"), "not committed\none.txt");
 }
 
-/// A workflow whose check waits for a file.
+/// Writes a workflow whose check waits for a file, and returns the file.
 fn write_slow(home: &TestHome, more: &str) -> PathBuf {
     let go = home.folder().join("go");
     home.write_workflow(
@@ -257,7 +260,7 @@ fn write_slow(home: &TestHome, more: &str) -> PathBuf {
 }
 
 fn wait_for_check(home: &TestHome, id: &str) -> String {
-    eventually("its check runs", || {
+    eventually("the check is running", || {
         let check = home
             .agents_of(id)
             .into_iter()
@@ -267,19 +270,19 @@ fn wait_for_check(home: &TestHome, id: &str) -> String {
 }
 
 #[test]
-fn what_is_being_merged_cannot_be_rejected() {
+fn a_task_that_is_being_merged_cannot_be_rejected() {
     let home = started();
     let go = write_slow(&home, "");
-    let id = done(&home, "File", "", &["--workflow", "slow"]);
+    let id = task_in_review(&home, "File", "", &["--workflow", "slow"]);
     thread::scope(|scope| {
         let approving = [0, 1].map(|_| scope.spawn(|| home.coven(&["task", "approve", &id]).done()));
         wait_for_check(&home, &id);
-        let told = home.coven(&["task", "reject", &id, "--reason", "no"]).refused(4);
-        assert!(told.contains("being merged"), "{told}");
-        fs::write(&go, "").expect("room on disk");
-        // Whoever approved it a second time hears of the same end.
+        let message = home.coven(&["task", "reject", &id, "--reason", "no"]).refused(4);
+        assert!(message.contains("being merged"), "{message}");
+        fs::write(&go, "").expect("disk has space");
+        // Both approvals get the same result.
         for it in approving {
-            it.join().expect("it was approved");
+            it.join().expect("no panic");
         }
     });
     assert_eq!((home.task(&id).task.status.as_str(), home.git("cat f.txt").as_str()), ("closed", "f.txt"));
@@ -288,41 +291,41 @@ fn what_is_being_merged_cannot_be_rejected() {
 }
 
 #[test]
-fn a_merge_waits_for_another_git_in_the_checkout() {
+fn a_merge_waits_for_another_git_process_in_the_checkout() {
     let home = started();
-    let id = done(&home, "File", "commit f.txt", &[]);
+    let id = task_in_review(&home, "File", "commit f.txt", &[]);
     home.git("touch .git/index.lock");
     thread::scope(|scope| {
         let approving = scope.spawn(|| home.coven(&["task", "approve", &id]).done());
-        wait_until("it is approved", || home.run_of(&id).workflow.approved_by.is_some());
+        wait_until("the task is approved", || home.run_of(&id).workflow.approved_by.is_some());
         home.git("rm .git/index.lock");
-        approving.join().expect("it was merged");
+        approving.join().expect("no panic");
     });
     assert_eq!(home.git("ls f.txt; git status --porcelain --untracked-files=no"), "f.txt");
     check_invariants(&home);
 }
 
 #[test]
-fn cancelling_ends_a_check_too() {
+fn cancelling_ends_a_running_check() {
     let home = started();
     write_slow(&home, "");
-    let id = done(&home, "File", "", &["--workflow", "slow"]);
+    let id = task_in_review(&home, "File", "", &["--workflow", "slow"]);
     thread::scope(|scope| {
         let approving = scope.spawn(|| home.coven(&["task", "approve", &id]).refused(4));
         let session = wait_for_check(&home, &id);
-        let told = home.coven(&["workflow", "cancel", &id]).done();
-        assert!(told.contains("still pending review"), "{told}");
-        assert!(home.harness_processes(&session).is_empty(), "it is gone when the answer comes");
-        let told = approving.join().expect("it was answered");
-        assert!(told.contains("stopped by"), "{told}");
+        let message = home.coven(&["workflow", "cancel", &id]).done();
+        assert!(message.contains("still pending review"), "{message}");
+        assert!(home.harness_processes(&session).is_empty(), "the check has exited when the command returns");
+        let message = approving.join().expect("no panic");
+        assert!(message.contains("stopped by"), "{message}");
     });
-    // The work is as it was; cancelled once more, it is given up.
-    let stands = || (home.task(&id).task.status, home.run_of(&id).workflow.status);
-    assert_eq!(stands(), (TaskState::PendingMerge, WorkflowState::PendingMerge));
+    // The task is still in review. A second cancellation ends the run.
+    let states = || (home.task(&id).task.status, home.run_of(&id).workflow.status);
+    assert_eq!(states(), (TaskState::PendingMerge, WorkflowState::PendingMerge));
     assert_eq!(home.git("git log --oneline main | wc -l"), "1");
     home.coven(&["workflow", "cancel", &id]).done();
-    assert_eq!(stands(), (TaskState::Blocked, WorkflowState::Cancelled));
-    // Only what can be done is offered: there is nothing to go on with.
+    assert_eq!(states(), (TaskState::Blocked, WorkflowState::Cancelled));
+    // A cancelled run cannot be retried, so that is not offered.
     let offered: Vec<String> = home.inbox("").remove(0).options.into_iter().map(|option| option.id).collect();
     assert_eq!(offered, ["unblock", "close"]);
     home.coven(&["inbox", "answer", &id, "allow"]).done();
@@ -331,12 +334,12 @@ fn cancelling_ends_a_check_too() {
 }
 
 #[test]
-fn the_time_for_the_whole_counts_for_checks_but_not_for_people() {
+fn the_timeout_of_a_run_includes_checks_but_not_the_review() {
     let home = started();
     write_slow(&home, "timeout: 8\n");
-    let id = done(&home, "File", "", &["--workflow", "slow"]);
-    let told = home.coven(&["task", "approve", &id]).refused(4);
-    assert!(told.contains("timed out"), "{told}");
+    let id = task_in_review(&home, "File", "", &["--workflow", "slow"]);
+    let message = home.coven(&["task", "approve", &id]).refused(4);
+    assert!(message.contains("timed out"), "{message}");
     let task = home.task(&id).task;
     assert_eq!(task.status, TaskState::PendingMerge);
     assert!(home.agents_of(&id).iter().all(|it| it.status != AgentState::Running && it.status != AgentState::Starting));
@@ -344,34 +347,34 @@ fn the_time_for_the_whole_counts_for_checks_but_not_for_people() {
 }
 
 #[test]
-fn an_approval_that_cannot_be_followed_is_taken_back() {
+fn an_approval_is_withdrawn_if_the_merge_cannot_start() {
     let home = started();
-    let id = done(&home, "File", "commit f.txt", &[]);
+    let id = task_in_review(&home, "File", "commit f.txt", &[]);
     home.git("mv .git away");
     home.coven(&["task", "approve", &id]).refused(2);
     let waiting: Value = home.json(&["inbox", "--json"]);
-    assert!(waiting.to_string().contains(&id), "somebody has to look at it: {waiting}");
+    assert!(waiting.to_string().contains(&id), "the task is in the inbox: {waiting}");
     home.git("mv away .git");
     home.coven(&["task", "reject", &id, "--reason", "not now"]).done();
     check_invariants(&home);
 }
 
 #[test]
-fn without_a_branch_there_is_nothing_to_merge() {
+fn a_task_without_a_branch_cannot_be_merged() {
     let home = started();
     home.write_workflow(
         "idle",
         "steps:\n  - { name: work, type: script, command: 'true', when: 'false' }\n  - { name: land, type: merge }\n",
     );
-    let id = done(&home, "Idle", "", &["--workflow", "idle"]);
-    let told = home.coven(&["task", "approve", &id]).refused(4);
-    assert!(told.contains("to merge; reject the task"), "{told}");
+    let id = task_in_review(&home, "Idle", "", &["--workflow", "idle"]);
+    let message = home.coven(&["task", "approve", &id]).refused(4);
+    assert!(message.contains("to merge; reject the task"), "{message}");
     home.coven(&["task", "reject", &id, "--reason", "do something"]).done();
     check_invariants(&home);
 }
 
 #[test]
-fn a_task_of_a_linked_work_tree_outlives_it() {
+fn a_task_of_a_linked_worktree_survives_its_removal() {
     let home = started();
     home.git("git worktree add -q ../linked -b feat");
     let linked = home.project().parent().expect("a folder").join("linked");
@@ -388,14 +391,14 @@ fn a_task_of_a_linked_work_tree_outlives_it() {
 }
 
 #[test]
-fn work_on_a_branch_of_the_agents_own_is_shown_and_merged() {
+fn work_on_a_branch_that_the_agent_created_is_shown_and_merged() {
     let home = started();
     home.write_workflow(
         "branching",
         "steps:\n  - name: work\n    type: script\n    command: |\n      git checkout -q -b feature\n      echo 1 > one.txt; git add -A; git commit -qm one\n      \
          echo 2 > two.txt\n  - { name: land, type: merge }\n",
     );
-    let id = done(&home, "Branching", "", &["--workflow", "branching"]);
+    let id = task_in_review(&home, "Branching", "", &["--workflow", "branching"]);
     let shown = home.coven(&["task", "diff", &id]).done();
     assert!(shown.contains("one.txt") && shown.contains("two.txt"), "{shown}");
     home.coven(&["task", "approve", &id]).done();
@@ -404,26 +407,26 @@ fn work_on_a_branch_of_the_agents_own_is_shown_and_merged() {
 }
 
 #[test]
-fn whoever_tries_again_hears_why_it_was_sent_back() {
+fn a_retry_gets_the_reason_of_the_rejection() {
     let home = started();
     home.write_workflow(
-        "told",
-        "steps:\n  - { name: work, type: script, command: 'echo {{ review }} >> heard.txt' }\n  - { name: land, type: merge }\n",
+        "reviewed",
+        "steps:\n  - { name: work, type: script, command: 'echo {{ review }} >> reviews.txt' }\n  - { name: land, type: merge }\n",
     );
-    let id = done(&home, "Told", "", &["--workflow", "told"]);
+    let id = task_in_review(&home, "Reviewed", "", &["--workflow", "reviewed"]);
     home.coven(&["task", "reject", &id, "--reason", "use 'tabs'"]).done();
     home.coven(&["task", "unblock", &id]).done();
     home.start_task(&id);
     home.wait_for_task(&id, TaskState::PendingMerge);
-    let heard = fs::read_to_string(home.worktree(&id).join("heard.txt")).expect("a file");
-    assert_eq!(heard, "\nuse 'tabs'\n");
+    let reviews = fs::read_to_string(home.worktree(&id).join("reviews.txt")).expect("a file");
+    assert_eq!(reviews, "\nuse 'tabs'\n");
     check_invariants(&home);
 }
 
 #[test]
-fn a_review_that_a_session_answers_names_the_session() {
+fn a_review_answered_by_a_session_has_the_id_of_the_session() {
     let home = started();
-    let task = done(&home, "Do it", "append b.txt two", &[]);
+    let task = task_in_review(&home, "Do it", "append b.txt two", &[]);
     let coven = coven_testing::program::coven().display().to_string();
     let script = format!("env -u COVEN_SESSION_ID {coven} inbox answer {task} approve; echo code=$?.; exec cat");
     let session = home.launch_with(json!({ "argv": ["/bin/sh", "-c", script] })).id;

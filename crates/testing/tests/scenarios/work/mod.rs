@@ -1,4 +1,4 @@
-//! Tasks that are worked on: claims, worktrees, workflows, review, merge, recovery.
+//! Tasks with runs: claims, worktrees, workflows, review, merge, recovery.
 
 mod changes;
 mod environment;

@@ -1,4 +1,4 @@
-//! Operations: a request starts the work and returns; the work reports its progress, and survives its client and the daemon.
+//! Operations: a request starts the work and returns. The work reports its progress, and survives its client and the daemon.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ fn started() -> TestHome {
     home
 }
 
-/// A task whose work waits for a review, and the file that its check waits for.
+/// Runs a task until it is ready for review; returns its id and the file that its check waits for.
 fn in_review(home: &TestHome) -> (String, PathBuf) {
     let go = home.folder().join("go");
     home.write_workflow(
@@ -37,21 +37,21 @@ fn approve(home: &TestHome, id: &str) -> Operation {
     home.start_operation(&format!("/api/v1/tasks/{id}/approve"), &json!({}))
 }
 
-/// The operation of an approval once its last check runs.
+/// Waits until the last check of an approval is running, and returns the operation.
 fn at_the_check(home: &TestHome) -> Operation {
-    eventually("the second check runs", || {
+    eventually("the second check is running", || {
         home.operations("?kind=task.approve&status=running")
             .into_iter()
             .find(|it| it.progress.message.starts_with("running check 2 of 2: while"))
     })
 }
 
-fn let_go(go: &PathBuf) {
-    fs::write(go, "").expect("room on disk");
+fn release_check(go: &PathBuf) {
+    fs::write(go, "").expect("disk has space");
 }
 
 #[test]
-fn an_approval_returns_at_once_and_reports_its_steps() {
+fn an_approval_returns_immediately_and_reports_its_steps() {
     let home = started();
     let (id, go) = in_review(&home);
     let mut events = EventFeed::open(&home);
@@ -66,7 +66,7 @@ fn an_approval_returns_at_once_and_reports_its_steps() {
     // Approved twice, the task is merged once.
     assert_eq!(approve(&home, &id).id, operation.id);
     assert_eq!(home.task(&id).task.status, TaskState::PendingMerge);
-    let_go(&go);
+    release_check(&go);
     let ended = home.ended_operation(&operation);
     assert_eq!(
         (ended.status, ended.progress.done, ended.ended_at),
@@ -94,7 +94,7 @@ fn an_approval_continues_after_kill_9_of_the_daemon() {
     let resumed = at_the_check(&home);
     assert_eq!((resumed.id, resumed.status), (operation.id, OperationState::Running));
     assert_eq!(approve(&home, &id).id, operation.id);
-    let_go(&go);
+    release_check(&go);
     let ended = home.ended_operation(&operation);
     let result: TaskRecord = ended.result.expect("a result").parse().expect("a task");
     assert_eq!((ended.status, result.status.as_str()), (OperationState::Completed, "closed"));
@@ -130,9 +130,9 @@ fn an_answer_in_the_inbox_does_not_wait_for_the_merge() {
         (200, &json!("answered"), &json!("approve")),
         "{item}"
     );
-    assert!(home.inbox("").is_empty(), "what was approved waits for nobody");
+    assert!(home.inbox("").is_empty(), "an approved task is not in the inbox");
     let operation = at_the_check(&home);
-    let_go(&go);
+    release_check(&go);
     assert_eq!(home.ended_operation(&operation).status, OperationState::Completed);
     assert_eq!(home.task(&id).task.status, TaskState::Closed);
 }
@@ -154,7 +154,7 @@ fn a_terminal_shows_one_line_of_progress_and_control_c_leaves_the_operation_runn
     waiting.shows("[3/6] running check 2 of 2");
     let mut again = TestTerminal::open(&home, &["task", "approve", &id]);
     again.shows("[3/6] running check 2 of 2");
-    let_go(&go);
+    release_check(&go);
     assert_eq!((waiting.wait(), again.wait()), (0, 0));
     waiting.shows("status    completed");
     let text = again.shows("merged: ");
@@ -175,7 +175,7 @@ fn a_command_that_does_not_wait_prints_the_operation() {
     assert!(listed.contains(&short) && listed.contains("task.approve"), "{listed}");
     let completed = home.coven(&["complete", "bash", "operation", "show", ""]).done();
     assert_eq!(completed.trim(), short);
-    let_go(&go);
+    release_check(&go);
     let ended: Operation = home.json(&["operation", "wait", &short, "--json"]);
     assert_eq!((ended.id, ended.status), (operation.id, OperationState::Completed));
     assert!(home.coven(&["operation", "show", &short]).done().contains("status    completed"));
@@ -185,7 +185,7 @@ fn a_command_that_does_not_wait_prints_the_operation() {
 }
 
 #[test]
-fn a_command_waits_over_a_restart_of_the_daemon() {
+fn a_command_keeps_waiting_across_a_restart_of_the_daemon() {
     let home = started();
     let (id, go) = in_review(&home);
     std::thread::scope(|scope| {
@@ -193,8 +193,8 @@ fn a_command_waits_over_a_restart_of_the_daemon() {
         at_the_check(&home);
         home.restart();
         at_the_check(&home);
-        let_go(&go);
-        let ran = approving.join().expect("it ran");
+        release_check(&go);
+        let ran = approving.join().expect("no panic");
         assert!(ran.done().starts_with("merged: "));
     });
     check_invariants(&home);
@@ -235,7 +235,7 @@ fn many_tasks_are_added_by_an_operation() {
         serde_json::from_str(&ran.done()).expect("an operation")
     };
     assert_eq!(home.ended_operation(&started).status, OperationState::Completed);
-    // Wrong input is refused before an operation starts.
+    // Invalid input is refused before an operation starts.
     home.post("/api/v1/tasks/bulk", &json!({ "tasks": [{ "title": "" }] })).refused(400, "invalid_task");
     let page: Value = home.read("/api/v1/operations?limit=1");
     assert_eq!(page["items"][0]["id"], json!(started.id));

@@ -1,5 +1,5 @@
-//! What a daemon makes of tasks that were being worked on when the one before it died: the table, row by row, with real
-//! processes, real worktrees and a real `kill -9`.
+//! Recovery of tasks after a crash of the daemon: each row of the recovery table, with real processes, real worktrees and a
+//! real `kill -9`.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use coven_domain::workflow::WorkflowState;
 use coven_testing::{TestHome, check_invariants, check_tasks, eventually, process, wait_until};
 use serde_json::{Value, json};
 
-/// A task whose agent did what `script` says and hangs; its id and its session.
+/// Starts a task whose agent runs `script` and then hangs. Returns the ids of the task and the session.
 fn working(script: &str) -> (TestHome, String, String) {
     let home = TestHome::in_repository(json!({}));
     home.start();
@@ -28,7 +28,7 @@ fn agent(home: &TestHome, id: &str) -> (AgentState, Option<String>) {
 }
 
 #[test]
-fn store_04_an_agent_that_lives_is_looked_after_again() {
+fn store_04_a_running_agent_is_adopted() {
     let home = TestHome::in_repository(json!({}));
     home.start();
     let go = home.folder().join("go");
@@ -44,16 +44,16 @@ fn store_04_an_agent_that_lives_is_looked_after_again() {
     let now = home.agents_of(&id).pop().expect("an agent");
     assert_eq!((now.id, now.status.as_str(), now.pid), (before.id, "running", before.pid));
     assert_eq!(home.task(&id).task.status, TaskState::InProgress);
-    fs::write(go, "").expect("room on disk");
+    fs::write(go, "").expect("disk has space");
     home.wait_for_task(&id, TaskState::PendingMerge);
     assert!(home.log_text(&session.to_string()).contains("after"));
-    assert_eq!(home.agents_of(&id).len(), 1, "nobody else was set on it");
+    assert_eq!(home.agents_of(&id).len(), 1, "no other agent was started");
     check_invariants(&home);
 }
 
 #[test]
 fn store_05_an_agent_that_died_with_uncommitted_work_blocks_its_task() {
-    // Whether or not there are commits too.
+    // With and without commits.
     for script in ["leave_dirty left.txt", "commit done.txt ;; leave_dirty left.txt", "append a.txt more"] {
         let (home, id, session) = working(script);
         home.kill_daemon_and(&session);
@@ -64,17 +64,17 @@ fn store_05_an_agent_that_died_with_uncommitted_work_blocks_its_task() {
         assert_eq!((task.task.status.as_str(), task.task.claimed_by), ("blocked", None), "{script}");
         assert_eq!(task.task.reason.as_deref(), Some("daemon restarted with uncommitted work"));
         assert_eq!(task.run.map(|run| run.status), Some(WorkflowState::Blocked));
-        // The human is told: in the feed and in the inbox.
+        // The user is notified in the feed and in the inbox.
         assert!(home.events_since("0").items.iter().any(|it| it.kind == "task.blocked" && it.subject == id));
         let waiting: Value = home.json(&["inbox", "--json"]);
         assert!(waiting.to_string().contains(&id), "{waiting}");
-        // What was written for the agent is swept away.
+        // The prompt file of the agent is removed.
         let is_prompt = |name: std::ffi::OsString| name.to_string_lossy().starts_with(".prompt-");
-        wait_until("its prompt is gone", || {
+        wait_until("the prompt file is removed", || {
             let mut names = fs::read_dir(home.path().join("worktrees")).expect("a folder").flatten();
             !names.any(|entry| is_prompt(entry.file_name()))
         });
-        // And nothing is lost: a retry goes on in the same worktree.
+        // The work is kept: a retry uses the same worktree.
         assert!(home.git(&format!("cd {}; git status --porcelain", home.worktree(&id).display())).contains(".txt"));
         check_invariants(&home);
     }
@@ -97,7 +97,7 @@ fn store_06_an_agent_that_died_with_commits_leaves_them_for_review() {
 }
 
 #[test]
-fn an_agent_that_died_and_left_nothing_gives_its_task_back() {
+fn the_task_of_a_dead_agent_without_changes_is_open_again() {
     let (home, id, session) = working("say nothing");
     home.kill_daemon_and(&session);
     home.start();
@@ -112,10 +112,10 @@ fn an_agent_that_died_and_left_nothing_gives_its_task_back() {
 }
 
 #[test]
-fn an_agent_whose_worktree_is_gone_blocks_its_task() {
+fn the_task_of_a_dead_agent_without_a_worktree_is_blocked() {
     let (home, id, session) = working("say nothing");
     home.kill_daemon_and(&session);
-    fs::remove_dir_all(home.worktree(&id)).expect("it was there");
+    fs::remove_dir_all(home.worktree(&id)).expect("existed");
     home.start();
 
     assert_eq!(agent(&home, &id), (AgentState::Failed, Some("daemon restarted and the worktree was gone".to_owned())));
@@ -124,7 +124,7 @@ fn an_agent_whose_worktree_is_gone_blocks_its_task() {
 }
 
 #[test]
-fn store_07_what_was_over_stays_as_it_is() {
+fn store_07_finished_tasks_are_unchanged() {
     let home = TestHome::in_repository(json!({}));
     home.start();
     let done = home.add_task("Done", "commit done.txt", &[]);
@@ -144,11 +144,11 @@ fn store_07_what_was_over_stays_as_it_is() {
 }
 
 #[test]
-fn store_09_what_is_not_the_agent_is_neither_looked_after_nor_ended() {
+fn store_09_another_process_with_the_pid_of_the_agent_is_neither_adopted_nor_killed() {
     let (home, id, session) = working("leave_dirty left.txt");
-    let holder = home.holder_of(&session).expect("a holder");
+    let holder = home.holder_of(&session).expect("has a holder");
     home.kill_daemon_and(&session);
-    // Somebody else has the agent's pid now, as far as the record can tell.
+    // In the record, the agent has the pid of another process.
     let mut other = std::process::Command::new("sleep").arg("600").spawn().expect("a process");
     let script =
         format!("UPDATE sessions SET pid = {0} WHERE id = '{session}'; UPDATE agents SET pid = {0}", other.id());
@@ -158,25 +158,25 @@ fn store_09_what_is_not_the_agent_is_neither_looked_after_nor_ended() {
     assert_eq!(agent(&home, &id), (AgentState::Failed, Some("daemon restarted with uncommitted work".to_owned())));
     assert_eq!(home.task(&id).task.status, TaskState::Blocked);
     assert!(process::is_alive(other.id()) && !process::is_alive(holder));
-    other.kill().expect("ours");
-    other.wait().expect("ours");
+    other.kill().expect("child process");
+    other.wait().expect("child process");
     check_invariants(&home);
 }
 
 #[test]
-fn an_agent_that_changed_its_looks_is_never_given_a_second_one() {
+fn a_task_whose_agent_changed_its_command_line_gets_no_second_agent() {
     let config = json!({
         "scheduler": { "autoStart": true },
-        "harnesses": { "renamed": { "program": "/bin/bash", "identity": "looks-like-this", "print": { "prompt": "argument",
-            "args": ["-c", "echo $$ >> ../../../log; exec -a something-else sleep 600", "looks-like-this"] } } },
+        "harnesses": { "renamed": { "program": "/bin/bash", "identity": "expected-name", "print": { "prompt": "argument",
+            "args": ["-c", "echo $$ >> ../../../log; exec -a something-else sleep 600", "expected-name"] } } },
     });
     let home = TestHome::in_repository(config);
     home.start();
     let id = home.add_task("Renamed", "x", &["--harness", "renamed"]);
     home.wait_for_agent(&id);
     let log = home.project().join("log");
-    let pid = eventually("it runs", || fs::read_to_string(&log).ok()?.trim().parse::<u32>().ok());
-    wait_until("it has other looks", || {
+    let pid = eventually("the agent is running", || fs::read_to_string(&log).ok()?.trim().parse::<u32>().ok());
+    wait_until("the agent has another command line", || {
         fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(b"something-else"))
     });
     home.kill_daemon();
@@ -184,70 +184,70 @@ fn an_agent_that_changed_its_looks_is_never_given_a_second_one() {
 
     let task = home.wait_for_task(&id, TaskState::Blocked).task;
     assert!(task.reason.as_ref().is_some_and(|why| why.contains(&format!("pid {pid}"))), "{task:?}");
-    assert!(process::is_alive(pid), "it is not ours to end");
-    let told = home.coven(&["workflow", "retry", &id]).refused(2);
-    assert!(told.contains(&format!("pid {pid}")), "{told}");
+    assert!(process::is_alive(pid), "an unidentified process is not killed");
+    let message = home.coven(&["workflow", "retry", &id]).refused(2);
+    assert!(message.contains(&format!("pid {pid}")), "{message}");
     assert_eq!(home.agents_of(&id).len(), 1);
     check_tasks(&home);
     process::kill_hard(pid);
-    wait_until("it is gone", || !process::is_alive(pid));
+    wait_until("the process has exited", || !process::is_alive(pid));
     home.coven(&["workflow", "retry", &id]).done();
-    wait_until("the next one is at work", || home.agents_of(&id).len() == 2);
+    wait_until("the next agent has started", || home.agents_of(&id).len() == 2);
     home.coven(&["workflow", "cancel", &id]).done();
 }
 
 #[test]
-fn nobody_begins_while_children_of_the_one_before_live() {
+fn no_agent_starts_while_children_of_the_previous_one_are_running() {
     let config = json!({ "scheduler": { "autoStart": true }, "sessions": { "killGraceSeconds": 1.0 } });
     let home = TestHome::in_repository(config);
     home.write_workflow(
-        "family",
+        "children",
         "steps:\n  - name: s\n    type: script\n    command: |\n      (trap '' HUP TERM; echo $BASHPID >> ../../../log; while :; do sleep 0.05; done) &\n      sleep 600\n",
     );
     home.start();
-    let id = home.add_task("Family", "", &["--workflow", "family"]);
+    let id = home.add_task("Children", "", &["--workflow", "children"]);
     let session = home.wait_for_agent(&id).session_id.expect("a session");
-    wait_until("its child runs", || home.project().join("log").exists());
-    let family = home.harness_processes(&session.to_string());
-    let holder = home.holder_of(&session.to_string()).expect("a holder");
+    wait_until("the child is running", || home.project().join("log").exists());
+    let processes = home.harness_processes(&session.to_string());
+    let holder = home.holder_of(&session.to_string()).expect("has a holder");
     home.kill_daemon();
     process::kill_hard(holder);
-    wait_until("the first of them is gone", || family.iter().any(|pid| !process::is_alive(*pid)));
+    wait_until("the first process has exited", || processes.iter().any(|pid| !process::is_alive(*pid)));
     home.start();
 
-    wait_until("somebody else has it", || home.agents_of(&id).len() == 2);
-    assert!(family.iter().all(|pid| !process::is_alive(*pid)), "all of them are gone by then");
+    wait_until("another agent has started", || home.agents_of(&id).len() == 2);
+    assert!(processes.iter().all(|pid| !process::is_alive(*pid)), "all processes have exited before");
     home.wait_for_agent(&id);
     check_invariants(&home);
 }
 
 #[test]
-fn nobody_begins_while_the_one_before_is_still_being_ended() {
+fn no_agent_starts_while_the_previous_one_is_being_killed() {
     let config = json!({ "scheduler": { "autoStart": true }, "sessions": { "killGraceSeconds": 1.0 } });
     let home = TestHome::in_repository(config);
     home.write_workflow(
         "stubborn",
-        "steps:\n  - name: s\n    type: script\n    command: |\n      trap '' HUP TERM\n      echo begin $$ >> ../../../log; while :; do sleep 0.05; done\n",
+        "steps:\n  - name: s\n    type: script\n    command: |\n      trap '' HUP TERM\n      echo start $$ >> ../../../log; while :; do sleep 0.05; done\n",
     );
     home.start();
     let id = home.add_task("Stubborn", "", &["--workflow", "stubborn"]);
     let first = home.wait_for_agent(&id);
     let session = first.session_id.expect("a session");
     let harness = home.harness_processes(&session.to_string());
-    wait_until("it runs", || home.project().join("log").exists());
-    let holder = home.holder_of(&session.to_string()).expect("a holder");
+    wait_until("the agent is running", || home.project().join("log").exists());
+    let holder = home.holder_of(&session.to_string()).expect("has a holder");
     home.kill_daemon();
     process::kill_hard(holder);
     home.start();
 
-    wait_until("somebody else has it", || home.agents_of(&id).len() == 2);
-    assert!(harness.iter().all(|pid| !process::is_alive(*pid)), "the one before is gone by then");
+    wait_until("another agent has started", || home.agents_of(&id).len() == 2);
+    assert!(harness.iter().all(|pid| !process::is_alive(*pid)), "the previous agent has exited before");
     home.wait_for_agent(&id);
     check_invariants(&home);
 }
 
 #[test]
-fn an_agent_that_was_still_starting_gives_its_task_back() {
+fn the_task_of_an_agent_that_was_starting_is_open_again() {
     let mut home = TestHome::in_repository(json!({}));
     home.start();
     let id = home.add_task("A task", "hang", &[]);
@@ -263,10 +263,9 @@ fn an_agent_that_was_still_starting_gives_its_task_back() {
     check_invariants(&home);
 }
 
-/// The daemon dies at every named point of a task's life. Whatever it was, there is one agent at most, and the task comes to
-/// its end.
+/// The daemon dies at every named point of a task. At most one agent works on the task, and the task is completed.
 #[test]
-fn a_daemon_that_dies_at_any_point_leaves_a_task_that_goes_on() {
+fn a_task_is_completed_after_the_daemon_died_at_any_point() {
     for point in [
         "before_claim",
         "after_claim",
@@ -290,7 +289,7 @@ fn a_daemon_that_dies_at_any_point_leaves_a_task_that_goes_on() {
         let _ = home.coven(&["task", "start", &id]);
         home.restart_after_death();
 
-        // What never ran is open again; what ran goes on to its end.
+        // A task whose agent never ran is open again. Otherwise it continues.
         let task = home.task(&id);
         match task.task.status.as_str() {
             "open" => {
@@ -302,15 +301,15 @@ fn a_daemon_that_dies_at_any_point_leaves_a_task_that_goes_on() {
         }
         home.wait_for_task(&id, TaskState::Closed);
         let ran = home.agents_of(&id).iter().filter(|agent| agent.status == AgentState::Completed).count();
-        assert_eq!(ran, 1, "{point}: it was done once");
+        assert_eq!(ran, 1, "{point}: one agent completed");
         let output = home.run_of(&id).steps[0].output.clone().unwrap_or_default();
-        assert_eq!(output.trim(), "x", "{point}: nobody did it twice");
+        assert_eq!(output.trim(), "x", "{point}: the command ran once");
         check_invariants(&home);
     }
 }
 
 #[test]
-fn a_merge_that_was_cut_off_is_finished() {
+fn an_interrupted_merge_is_completed() {
     for point in ["after_approve", "before_landing", "after_landing"] {
         let mut home = TestHome::in_repository(json!({}));
         home.start();

@@ -21,20 +21,20 @@ fn store_15_starting_a_task_claims_it_and_starts_agent_and_workflow() {
     assert_eq!(started["task"]["claimed_by"], started["agent"]["id"]);
     let base = home.git("git rev-parse main");
     assert_eq!((&started["task"]["base_branch"], &started["task"]["base_commit"]), (&json!("main"), &json!(base)));
-    // The three events stand side by side: they are one transaction.
+    // The three events are adjacent, because they are one transaction.
     let events = home.events_since("0").items;
-    let at = events.iter().position(|event| event.kind == "task.claimed").expect("it was claimed");
+    let at = events.iter().position(|event| event.kind == "task.claimed").expect("task.claimed");
     let kinds: Vec<&str> = events[at..at + 3].iter().map(|event| event.kind.as_str()).collect();
     assert_eq!(kinds, ["task.claimed", "agent.starting", "workflow.started"]);
-    // A second one is refused with the reason.
-    let told = home.coven(&["task", "start", &id]).refused(4);
-    assert!(told.contains("it is in_progress") && told.contains("it is claimed by"), "{told}");
+    // A second start is refused with the reason.
+    let message = home.coven(&["task", "start", &id]).refused(4);
+    assert!(message.contains("it is in_progress") && message.contains("it is claimed by"), "{message}");
     home.coven(&["task", "release", &id]).done();
     check_invariants(&home);
 }
 
 #[test]
-fn store_08_who_works_on_a_task_is_in_the_store_with_its_process() {
+fn store_08_the_agent_of_a_task_is_stored_with_its_process() {
     let home = TestHome::in_repository(json!({}));
     home.start();
     let id = home.add_task("Do it", "env COVEN_TASK_ID ;; cwd ;; hang", &[]);
@@ -42,7 +42,7 @@ fn store_08_who_works_on_a_task_is_in_the_store_with_its_process() {
     let agent = home.wait_for_agent(&id);
     let session = agent.session_id.expect("an agent is a session").to_string();
 
-    // What is there stays there: a daemon that dies at once loses none of it.
+    // The record survives an immediate crash of the daemon.
     home.kill_daemon();
     home.start();
     let known = home.agents_of(&id).pop().expect("an agent");
@@ -70,11 +70,11 @@ fn store_16_a_workflow_that_completes_closes_its_task() {
     assert_eq!(task.run.expect("a run").status, WorkflowState::Completed);
     assert_eq!(home.agents_of(&id).pop().expect("an agent").status, AgentState::Completed);
     let events = home.events_since("0").items;
-    let at = events.iter().position(|event| event.kind == "agent.completed").expect("it is over");
+    let at = events.iter().position(|event| event.kind == "agent.completed").expect("agent.completed");
     let kinds: Vec<&str> = events[at..at + 3].iter().map(|event| event.kind.as_str()).collect();
     assert_eq!(kinds, ["agent.completed", "workflow.completed", "task.closed"]);
-    // Nothing was merged, so what it left is kept before its worktree goes.
-    wait_until("its worktree is gone", || !home.worktree(&id).exists());
+    // Nothing was merged, so the changes are rescued before the worktree is removed.
+    wait_until("the worktree is removed", || !home.worktree(&id).exists());
     let kept: Vec<Value> = home.json(&["task", "rescue", "list", "--json"]);
     assert_eq!(kept.len(), 1, "{kept:?}");
     home.coven(&["task", "rescue", "restore", &id[..8], "--branch", "back"]).done();
@@ -88,25 +88,25 @@ fn a_task_that_is_not_ready_is_refused_with_the_reason() {
     home.start();
     let first = home.add_task("First", "hang", &[]);
     let second = home.add_task("Second", "hang", &["--depends-on", &first]);
-    let refused = |args: &[&str], code: i32, why: &str| {
-        let told = home.coven(args).refused(code);
-        assert!(told.contains(why), "{args:?}: {told}");
+    let assert_refused = |args: &[&str], code: i32, why: &str| {
+        let message = home.coven(args).refused(code);
+        assert!(message.contains(why), "{args:?}: {message}");
     };
-    refused(&["task", "start", &second], 4, &format!("it depends on {first}, which is open"));
+    assert_refused(&["task", "start", &second], 4, &format!("it depends on {first}, which is open"));
     for (more, why) in [
         (["--workflow", "nowhere"], "there is no workflow \"nowhere\""),
         (["--base", "nothing"], "no branch \"nothing\""),
     ] {
         let made: Value = home.json(&[&["task", "add", "x", "--json", "--harness", "claude"], &more[..]].concat());
-        refused(&["task", "start", made["id"].as_str().expect("an id")], 2, why);
+        assert_refused(&["task", "start", made["id"].as_str().expect("an id")], 2, why);
     }
     home.start_task(&first);
     let third = home.add_task("Third", "hang", &[]);
-    refused(&["task", "start", &third], 4, "1 of 1 tasks are being worked on");
-    refused(&["task", "unblock", &first], 4, "cannot be unblocked");
-    refused(&["task", "approve", &first], 4, "cannot be approved");
-    refused(&["task", "diff", &third], 2, "has no work yet");
-    refused(&["task", "start", "ffffffff"], 3, "no task has the id");
+    assert_refused(&["task", "start", &third], 4, "1 of 1 tasks are being worked on");
+    assert_refused(&["task", "unblock", &first], 4, "cannot be unblocked");
+    assert_refused(&["task", "approve", &first], 4, "cannot be approved");
+    assert_refused(&["task", "diff", &third], 2, "has no work yet");
+    assert_refused(&["task", "start", "ffffffff"], 3, "no task has the id");
     home.coven(&["task", "block", &first, "--reason", "wait for me"]).done();
     assert_eq!(home.task(&first).task.reason.as_deref(), Some("wait for me"));
     assert!(home.harness_processes(&home.agents_of(&first)[0].session_id.expect("a session").to_string()).is_empty());
@@ -119,7 +119,7 @@ fn a_task_that_is_not_ready_is_refused_with_the_reason() {
 }
 
 #[test]
-fn many_tasks_begin_at_once() {
+fn many_tasks_start_concurrently() {
     let home = TestHome::in_repository(json!({ "scheduler": { "maxConcurrentAgents": 8 } }));
     home.start();
     home.write_workflow("quick", "steps:\n  - { name: a, type: script, command: 'test -f a.txt' }\n");
@@ -136,12 +136,12 @@ fn many_tasks_begin_at_once() {
 }
 
 #[test]
-fn store_01_a_snapshot_has_tasks_agents_and_runs_of_one_moment() {
+fn store_01_tasks_agents_and_runs_of_a_snapshot_match() {
     let home = TestHome::in_repository(json!({ "scheduler": { "maxConcurrentAgents": 2, "autoStart": true } }));
     home.start();
-    // Work goes on only when there were some looks at it.
-    let go_on = home.folder().join("go-on");
-    let wait = format!("until test -e {}; do sleep 0.05; done", go_on.display());
+    // The agents continue after some snapshots.
+    let resume = home.folder().join("resume");
+    let wait = format!("until test -e {}; do sleep 0.05; done", resume.display());
     home.write_workflow(
         "quick",
         &format!(
@@ -149,15 +149,15 @@ fn store_01_a_snapshot_has_tasks_agents_and_runs_of_one_moment() {
         ),
     );
     let ids: Vec<String> = (0..6).map(|_| home.add_task("One of many", "", &["--workflow", "quick"])).collect();
-    // Every look must fit, and some of them must see somebody at work.
-    let (mut looks, mut seen) = (0, 0);
+    // Every snapshot must be consistent, and some must have a task in progress.
+    let (mut snapshots, mut seen) = (0, 0);
     for id in &ids {
         wait_until("the task is closed", || {
-            let worked_on = check_tasks(&home);
-            (looks, seen) = (looks + 1, seen + worked_on);
-            assert!(worked_on <= 2, "{worked_on}");
-            if looks > 3 && seen > 0 {
-                std::fs::write(&go_on, "").expect("room on disk");
+            let in_progress = check_tasks(&home);
+            (snapshots, seen) = (snapshots + 1, seen + in_progress);
+            assert!(in_progress <= 2, "{in_progress}");
+            if snapshots > 3 && seen > 0 {
+                std::fs::write(&resume, "").expect("disk has space");
             }
             home.task(id).task.status == TaskState::Closed
         });
@@ -165,15 +165,15 @@ fn store_01_a_snapshot_has_tasks_agents_and_runs_of_one_moment() {
     check_invariants(&home);
 }
 
-/// As fast as they can, from eight programs at once.
+/// Eight processes start the task concurrently.
 #[test]
-fn never_two_agents_on_one_task_however_many_start_it() {
+fn concurrent_starts_of_one_task_start_one_agent() {
     let home = TestHome::in_repository(json!({}));
     home.start();
     let id = home.add_task("Wanted", "hang", &[]);
     let codes: Vec<i32> = thread::scope(|scope| {
         let starting: Vec<_> = (0..8).map(|_| scope.spawn(|| home.coven(&["task", "start", &id]).code)).collect();
-        starting.into_iter().map(|it| it.join().expect("it ran")).collect()
+        starting.into_iter().map(|it| it.join().expect("no panic")).collect()
     });
     assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{codes:?}");
     assert!(codes.iter().all(|code| [0, 4].contains(code)), "{codes:?}");
@@ -183,7 +183,7 @@ fn never_two_agents_on_one_task_however_many_start_it() {
 }
 
 #[test]
-fn a_scheduler_that_may_begins_what_is_ready_in_order_and_no_more_than_allowed() {
+fn the_scheduler_starts_ready_tasks_in_order_up_to_the_limit() {
     let home = TestHome::in_repository(json!({ "scheduler": { "maxConcurrentAgents": 2, "autoStart": true } }));
     home.start();
     home.write_workflow("quick", "steps:\n  - { name: a, type: script, command: 'echo {{ task.title }}' }\n");
@@ -200,24 +200,24 @@ fn a_scheduler_that_may_begins_what_is_ready_in_order_and_no_more_than_allowed()
         .map(|event| event.subject.clone())
         .collect();
     assert_eq!(order, [first, last]);
-    // What somebody cancelled is not begun again behind their back.
+    // The scheduler does not start a cancelled task again.
     let hanging = home.add_task("hangs", "hang", &[]);
     home.wait_for_agent(&hanging);
     home.coven(&["workflow", "cancel", &hanging]).done();
     let after = home.add_task("after", "", &["--workflow", "quick"]);
     home.wait_for_task(&after, TaskState::Closed);
     assert_eq!((home.task(&hanging).task.status.as_str(), home.agents_of(&hanging).len()), ("open", 1));
-    // What is given back is for somebody else, and that may be the scheduler.
+    // The scheduler may start a released task again.
     let released = home.add_task("given back", "hang", &[]);
     home.wait_for_agent(&released);
     home.coven(&["task", "release", &released]).done();
-    wait_until("somebody else has it", || home.agents_of(&released).len() == 2);
+    wait_until("another agent has started", || home.agents_of(&released).len() == 2);
     home.wait_for_agent(&released);
     check_invariants(&home);
 }
 
 #[test]
-fn a_claim_lives_as_long_as_its_agent_does() {
+fn a_claim_is_renewed_while_its_agent_runs() {
     // Three seconds; the run's driver renews the claim.
     let home = TestHome::in_repository(json!({ "store": { "claimTimeoutMinutes": 0.05 } }));
     home.start();
@@ -237,7 +237,7 @@ fn a_claim_lives_as_long_as_its_agent_does() {
 }
 
 #[test]
-fn what_an_agent_asks_and_what_waits_for_a_human_is_in_the_inbox_with_its_task() {
+fn permission_requests_and_reviews_are_in_the_inbox_with_their_task() {
     let home = TestHome::with_agent(json!({}));
     home.git("git init -q -b main; git config user.name me; git config user.email me@here");
     home.git("echo a > a.txt; echo '/.coven/' > .git/info/exclude; git add -A; git commit -qm first");
@@ -249,13 +249,13 @@ fn what_an_agent_asks_and_what_waits_for_a_human_is_in_the_inbox_with_its_task()
     let id = home.add_task("Ask me", "", &["--workflow", "asks", "--harness", "gemini"]);
     home.start_task(&id);
     let asked = |kind: InboxKind| {
-        coven_testing::eventually(&format!("a {kind} waits"), || {
+        coven_testing::eventually(&format!("a {kind} item is pending"), || {
             home.inbox("").into_iter().find(|item| item.kind == kind)
         })
     };
     let request = asked(InboxKind::Permission);
     assert_eq!((request.task_id, request.step.as_deref()), (id.parse().ok(), Some("talk")));
-    // Nothing else waits for it, and a restart does not lose it.
+    // Other tasks are not delayed, and the request survives a restart.
     let other = home.add_task_for("quick", "steps:\n  - { name: a, type: script, command: 'true' }\n");
     home.start_task(&other);
     home.wait_for_task(&other, TaskState::Closed);
@@ -268,8 +268,8 @@ fn what_an_agent_asks_and_what_waits_for_a_human_is_in_the_inbox_with_its_task()
     assert_eq!((merge.id.as_str(), merge.step.as_deref()), (id.as_str(), Some("land")));
     let shown = home.coven(&["inbox", "show", &id[..8]]).done();
     assert!(shown.contains("coven task diff"), "{shown}");
-    let told = home.coven(&["inbox", "answer", &id[..8], "dance"]).refused(2);
-    assert!(told.contains("approve, reject"), "{told}");
+    let message = home.coven(&["inbox", "answer", &id[..8], "dance"]).refused(2);
+    assert!(message.contains("approve, reject"), "{message}");
     home.coven(&["inbox", "answer", &id[..8], "approve"]).done();
     assert_eq!(home.task(&id).task.status, TaskState::Closed);
     assert_eq!(home.git("ls asked.txt"), "asked.txt");
@@ -278,7 +278,7 @@ fn what_an_agent_asks_and_what_waits_for_a_human_is_in_the_inbox_with_its_task()
 }
 
 #[test]
-fn an_agent_that_waits_at_its_terminal_asks_in_the_inbox_and_gets_its_answer() {
+fn a_terminal_prompt_is_in_the_inbox_and_its_answer_is_typed_in() {
     let mut home = TestHome::in_repository(json!({}));
     home.start();
     let text =
@@ -286,14 +286,14 @@ fn an_agent_that_waits_at_its_terminal_asks_in_the_inbox_and_gets_its_answer() {
     let id = home.add_task_for("asks", text);
     home.start_task(&id);
     let waiting = |home: &TestHome| {
-        coven_testing::eventually("a terminal waits", || {
+        coven_testing::eventually("a terminal prompt is pending", || {
             home.inbox("").into_iter().find(|it| it.kind == InboxKind::Terminal)
         })
     };
     let asked = waiting(&home);
     assert_eq!((asked.title.as_str(), asked.step.as_deref()), ("Really go on?", Some("talk")));
     assert_eq!(asked.task_id, id.parse().ok());
-    // It outlives the daemon, and so does an answer that was given and not typed in yet.
+    // The prompt survives the daemon, and so does an answer that is not typed in yet.
     home.stop();
     home.start_with_fault("after_agent_answer");
     let again = waiting(&home);
@@ -304,53 +304,53 @@ fn an_agent_that_waits_at_its_terminal_asks_in_the_inbox_and_gets_its_answer() {
     let session = home.agents_of(&id).pop().and_then(|agent| agent.session_id).expect("a session");
     let log = home.log_text(&session.to_string());
     assert_eq!(log.matches("answer:by all means").count(), 1, "{log}");
-    let told = home.coven(&["inbox", "answer", &asked.id[..8], "no"]).refused(4);
-    assert!(told.contains("answered already"), "{told}");
+    let message = home.coven(&["inbox", "answer", &asked.id[..8], "no"]).refused(4);
+    assert!(message.contains("answered already"), "{message}");
     check_invariants(&home);
 }
 
 #[test]
-fn what_somebody_types_at_the_terminal_answers_it_too() {
+fn input_typed_at_the_terminal_answers_the_prompt_too() {
     let home = TestHome::in_repository(json!({}));
     home.start();
     let text = "steps:\n  - { name: talk, type: script, command: 'printf \"name? \"; read name; echo hello $name' }\n";
     let id = home.add_task_for("asks", text);
     home.start_task(&id);
-    let asked = coven_testing::eventually("a terminal waits", || {
+    let asked = coven_testing::eventually("a terminal prompt is pending", || {
         home.inbox("").into_iter().find(|it| it.kind == InboxKind::Terminal)
     });
     assert_eq!(asked.title, "name?");
     home.type_in(&asked.session_id.expect("a session").to_string(), "me\r");
     home.wait_for_task(&id, TaskState::Closed);
-    wait_until("it waits no more", || home.inbox("").is_empty());
+    wait_until("the inbox is empty", || home.inbox("").is_empty());
     check_invariants(&home);
 }
 
 #[test]
-fn a_step_cannot_answer_what_it_waits_for_at_its_terminal() {
+fn a_step_cannot_answer_its_own_terminal_prompt() {
     let home = TestHome::in_repository(json!({}));
     home.start();
-    let [ids, said] = ["ids", "said"].map(|name| home.folder().join(name));
+    let [ids, output] = ["ids", "output"].map(|name| home.folder().join(name));
     home.git(&format!("mkfifo {}", ids.display()));
     let text = format!(
         "steps:\n  - name: talk\n    type: script\n    command: |\n      \
-         (read -r id < {ids}; env -u COVEN_SESSION_ID {coven} inbox answer $id me > {said}.part 2>&1; \
-         echo exit $? >> {said}.part; mv {said}.part {said}) &\n      \
+         (read -r id < {ids}; env -u COVEN_SESSION_ID {coven} inbox answer $id me > {output}.part 2>&1; \
+         echo exit $? >> {output}.part; mv {output}.part {output}) &\n      \
          printf 'name? '; read name; echo hello $name\n",
         ids = ids.display(),
-        said = said.display(),
+        output = output.display(),
         coven = coven_testing::program::coven().display(),
     );
     let id = home.add_task_for("asks", &text);
     home.start_task(&id);
-    let asked = coven_testing::eventually("a terminal waits", || {
+    let asked = coven_testing::eventually("a terminal prompt is pending", || {
         home.inbox("").into_iter().find(|it| it.kind == InboxKind::Terminal)
     });
 
-    std::fs::write(&ids, format!("{}\n", asked.id)).expect("the step reads");
+    std::fs::write(&ids, format!("{}\n", asked.id)).expect("step reads");
 
-    let told = coven_testing::eventually("the command has ended", || std::fs::read_to_string(&said).ok());
-    assert!(told.contains("permissions.allowSelfAnswer") && told.contains("exit 4"), "{told}");
+    let message = coven_testing::eventually("the command has exited", || std::fs::read_to_string(&output).ok());
+    assert!(message.contains("permissions.allowSelfAnswer") && message.contains("exit 4"), "{message}");
     assert_eq!(home.inbox("").len(), 1);
     home.coven(&["inbox", "answer", &asked.id, "you"]).done();
     home.wait_for_task(&id, TaskState::Closed);
@@ -359,7 +359,7 @@ fn a_step_cannot_answer_what_it_waits_for_at_its_terminal() {
 }
 
 #[test]
-fn a_question_set_that_a_step_asks_names_its_task() {
+fn a_question_set_of_a_step_has_the_id_of_its_task() {
     let home = TestHome::in_repository(json!({}));
     home.start();
     let coven = coven_testing::program::coven();
@@ -369,7 +369,7 @@ fn a_question_set_that_a_step_asks_names_its_task() {
     );
     let id = home.add_task_for("asks", &text);
     home.start_task(&id);
-    let asked = coven_testing::eventually("it asks", || {
+    let asked = coven_testing::eventually("the set is pending", || {
         home.inbox("").into_iter().find(|it| it.kind == InboxKind::QuestionSet)
     });
     assert_eq!((asked.task_id, asked.step.as_deref()), (id.parse().ok(), Some("choose")));
@@ -393,7 +393,7 @@ fn a_task_starts_with_another_harness_base_and_repository() {
 
     let task = home.wait_for_task(&id, TaskState::PendingMerge).task;
     assert_eq!((task.harness.as_deref(), task.base_branch.as_deref()), (Some("claude"), Some("develop")));
-    let repo = home.project().join("repo").canonicalize().expect("it was made");
+    let repo = home.project().join("repo").canonicalize().expect("exists");
     assert_eq!(task.repo, Some(repo.display().to_string()));
     let history: serde_json::Value = home.json(&["task", "history", &id, "--json"]);
     assert!(history.to_string().contains("\"field\":\"repo\""), "{history}");

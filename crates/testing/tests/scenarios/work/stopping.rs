@@ -1,4 +1,4 @@
-//! Requests that end an agent answer before it is gone; the daemon ends it afterwards, also after a crash.
+//! Requests that end an agent return before it has exited. The daemon ends it afterwards, even after a crash.
 
 use coven_api::task::TaskRecord;
 use coven_api::workflow::WorkflowRecord;
@@ -7,8 +7,8 @@ use coven_domain::workflow::WorkflowState;
 use coven_testing::{EventFeed, TestHome, check_invariants, process, wait_until};
 use serde_json::{Value, json};
 
-/// A home whose agents get ten minutes after SIGTERM.
-fn patient() -> TestHome {
+/// Starts a home with a grace period of ten minutes.
+fn home_with_long_grace() -> TestHome {
     let home = TestHome::in_repository(json!({ "sessions": { "killGraceSeconds": 600.0 } }));
     home.start();
     home
@@ -18,22 +18,22 @@ fn patient() -> TestHome {
 fn start_stubborn(home: &TestHome) -> (String, String) {
     let id = home.add_task("Stubborn", "ignore_sigterm ;; say stubborn ;; hang", &[]);
     home.start_task(&id);
-    let session = home.wait_for_agent(&id).session_id.expect("it runs").to_string();
+    let session = home.wait_for_agent(&id).session_id.expect("is running").to_string();
     home.wait_for_output(&session, "stubborn");
     (id, session)
 }
 
-/// Ends the agent, which is alive.
+/// Asserts that the agent is running, and kills it.
 #[track_caller]
 fn end_agent(home: &TestHome, session: &str) {
     let alive = home.harness_processes(session);
-    assert!(!alive.is_empty(), "the answer came before the agent was gone");
+    assert!(!alive.is_empty(), "the agent is still running after the answer");
     alive.into_iter().for_each(process::kill_hard);
 }
 
 #[test]
-fn a_task_is_moved_before_its_agent_is_gone_and_follows_when_it_is() {
-    let home = patient();
+fn a_request_returns_before_the_agent_exits_and_the_task_changes_afterwards() {
+    let home = home_with_long_grace();
     let moves = [("close", TaskState::Closed), ("release", TaskState::Open), ("block", TaskState::Blocked)];
     for (verb, becomes) in moves {
         let (id, session) = start_stubborn(&home);
@@ -49,15 +49,15 @@ fn a_task_is_moved_before_its_agent_is_gone_and_follows_when_it_is() {
         let task = home.wait_for_task(&id, becomes);
         assert_eq!(task.task.reason.as_deref(), (verb != "release").then_some("enough"));
         if verb == "close" {
-            wait_until("its worktree is gone", || !home.worktree(&id).exists());
+            wait_until("the worktree is removed", || !home.worktree(&id).exists());
         }
     }
     check_invariants(&home);
 }
 
 #[test]
-fn a_run_is_cancelled_and_a_session_finished_before_the_agent_is_gone() {
-    let home = patient();
+fn cancel_finish_and_kill_return_before_the_agent_exits() {
+    let home = home_with_long_grace();
     let (id, session) = start_stubborn(&home);
     let answer = home.post(&format!("/api/v1/workflows/{id}/cancel"), &json!({}));
     assert_eq!((answer.status, answer.json::<WorkflowRecord>().status), (200, WorkflowState::Running));
@@ -82,8 +82,8 @@ fn a_run_is_cancelled_and_a_session_finished_before_the_agent_is_gone() {
 }
 
 #[test]
-fn the_next_daemon_moves_a_task_whose_agent_outlived_the_request() {
-    let home = patient();
+fn the_next_daemon_closes_a_task_whose_agent_outlived_the_request() {
+    let home = home_with_long_grace();
     let (id, session) = start_stubborn(&home);
     assert_eq!(home.post(&format!("/api/v1/tasks/{id}/close"), &json!({ "reason": "enough" })).status, 200);
     home.kill_daemon();
@@ -95,7 +95,7 @@ fn the_next_daemon_moves_a_task_whose_agent_outlived_the_request() {
 }
 
 #[test]
-fn the_command_waits_until_the_agent_is_gone() {
+fn the_command_waits_until_the_agent_has_exited() {
     let home = TestHome::in_repository(json!({ "sessions": { "killGraceSeconds": 1.5 } }));
     home.start();
     let (id, session) = start_stubborn(&home);

@@ -1,4 +1,4 @@
-//! Workflows: what steps get, how they end, what stops them.
+//! Workflows: the input of steps, their results, and stopping them.
 
 use std::fs;
 
@@ -56,19 +56,19 @@ steps:
     assert_eq!(steps, expected, "{run:?}");
     assert_eq!(run.steps[1].iteration, Some(2));
     assert_eq!(run.steps[2].output.as_deref().map(|text| text.replace('\r', "")), Some("1 A task\n2 A task\n".into()));
-    // One attempt after the other, each with a session of its own.
+    // Each attempt has its own session.
     let agents: Vec<String> = run.agents.iter().map(|agent| agent.step.clone().unwrap_or_default()).collect();
     assert_eq!(agents, ["first", "write", "write", "check"]);
     check_invariants(&home);
 }
 
 #[test]
-fn a_step_that_fails_blocks_the_task_and_a_retry_repeats_it_in_the_same_worktree() {
+fn a_failed_step_blocks_the_task_and_a_retry_repeats_it_in_the_same_worktree() {
     let home = started();
     let id = home.add_task_for(
         "twice",
         "steps:\n  - { name: before, type: script, command: 'echo x >> before.txt' }\n  \
-         - { name: fails, type: script, command: 'test -f mended && wc -l < before.txt' }\n",
+         - { name: fails, type: script, command: 'test -f fixed && wc -l < before.txt' }\n",
     );
     home.start_task(&id);
     let task = home.wait_for_task(&id, TaskState::Blocked);
@@ -78,21 +78,21 @@ fn a_step_that_fails_blocks_the_task_and_a_retry_repeats_it_in_the_same_worktree
     let shown = home.coven(&["workflow", "show", &id]).done();
     assert!(shown.contains("fails: exit code 1") && shown.contains("failed"), "{shown}");
 
-    fs::write(home.worktree(&id).join("mended"), "").expect("its worktree is there");
-    let told = home.coven(&["workflow", "retry", &id]).done();
-    assert!(told.contains("retrying fails"), "{told}");
+    fs::write(home.worktree(&id).join("fixed"), "").expect("worktree exists");
+    let message = home.coven(&["workflow", "retry", &id]).done();
+    assert!(message.contains("retrying fails"), "{message}");
     home.wait_for_task(&id, TaskState::Closed);
     let run = home.run_of(&id);
-    // The step before was not repeated.
+    // The previous step was not repeated.
     assert_eq!(run.steps[1].output.as_deref().map(str::trim), Some("1"));
     assert_eq!(run.agents.len(), 3);
-    let told = home.coven(&["workflow", "retry", &id]).refused(4);
-    assert!(told.contains("completed"), "{told}");
+    let message = home.coven(&["workflow", "retry", &id]).refused(4);
+    assert!(message.contains("completed"), "{message}");
     check_invariants(&home);
 }
 
 #[test]
-fn what_a_failed_step_means_is_said_by_its_rule() {
+fn on_fail_decides_the_result_of_a_failed_step() {
     let home = started();
     let text = |rule: &str| {
         format!(
@@ -114,16 +114,16 @@ fn what_a_failed_step_means_is_said_by_its_rule() {
 }
 
 #[test]
-fn an_agent_is_believed_when_it_says_that_it_failed() {
+fn a_failure_that_the_agent_reports_fails_the_step() {
     let home = started();
-    // In its own words, and in the records of one that writes JSON.
+    // As plain text, and in the JSON records of an agent.
     let record = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"{\"success\": false, \"error\": \"no such file\"}"}]}}"#;
-    for (harness, said) in [("plain", r#"{"success": false, "error": "no such file"}"#), ("claude", record)] {
-        let id = home.add_task("Try", &format!("say {said}"), &["--harness", harness]);
+    for (harness, result) in [("plain", r#"{"success": false, "error": "no such file"}"#), ("claude", record)] {
+        let id = home.add_task("Try", &format!("say {result}"), &["--harness", harness]);
         home.start_task(&id);
         assert_eq!(home.wait_for_task(&id, TaskState::Blocked).task.reason.as_deref(), Some("work: no such file"));
     }
-    // Words on a screen are no verdict, and an exit code is.
+    // Other text does not fail the step, but an exit code does.
     let id = home.add_task("Try", "say error: it failed miserably", &[]);
     home.start_task(&id);
     home.wait_for_task(&id, TaskState::PendingMerge);
@@ -134,7 +134,7 @@ fn an_agent_is_believed_when_it_says_that_it_failed() {
 }
 
 #[test]
-fn time_is_up_for_a_step_and_for_the_whole() {
+fn a_step_and_a_run_can_time_out() {
     let home = started();
     let step = "steps:\n  - { name: slow, type: script, command: sleep 600, timeout: 0.3 }\n";
     let whole = "timeout: 0.5\nsteps:\n  - name: l\n    type: loop\n    max_iterations: 1000\n    steps:\n      \
@@ -147,13 +147,13 @@ fn time_is_up_for_a_step_and_for_the_whole() {
         assert_eq!(home.wait_for_task(&id, TaskState::Blocked).task.reason.as_deref(), Some(reason));
         assert_eq!(home.run_of(&id).workflow.status, WorkflowState::Failed);
         let session = home.agents_of(&id).pop().and_then(|agent| agent.session_id).expect("a session");
-        wait_until("its process is gone", || home.harness_processes(&session.to_string()).is_empty());
+        wait_until("the process has exited", || home.harness_processes(&session.to_string()).is_empty());
     }
     check_invariants(&home);
 }
 
 #[test]
-fn time_is_up_for_a_loop_and_its_rule_says_what_then() {
+fn a_loop_can_time_out_and_on_fail_decides_the_result() {
     let home = started();
     let text = |rule: &str| {
         format!(
@@ -181,17 +181,17 @@ fn time_is_up_for_a_loop_and_its_rule_says_what_then() {
 }
 
 #[test]
-fn a_loop_that_ran_out_goes_round_anew_when_it_is_tried_again() {
+fn a_retry_of_a_loop_that_reached_max_iterations_restarts_it() {
     let home = started();
     let id = home.add_task_for(
         "rounds",
         "steps:\n  - name: l\n    type: loop\n    max_iterations: 2\n    on_max_iterations: block\n    until: steps.look.success\n    steps:\n      \
-         - { name: look, type: script, command: 'echo x >> rounds.txt; test -f mended', on_fail: continue }\n",
+         - { name: look, type: script, command: 'echo x >> rounds.txt; test -f fixed', on_fail: continue }\n",
     );
     home.start_task(&id);
     let task = home.wait_for_task(&id, TaskState::Blocked).task;
     assert_eq!(task.reason.as_deref(), Some("l: the `until` condition was not met after 2 iterations"));
-    fs::write(home.worktree(&id).join("mended"), "").expect("its worktree is there");
+    fs::write(home.worktree(&id).join("fixed"), "").expect("worktree exists");
     home.coven(&["workflow", "retry", &id]).done();
     home.wait_for_task(&id, TaskState::Closed);
     assert_eq!(home.run_of(&id).agents.len(), 3);
@@ -199,29 +199,29 @@ fn a_loop_that_ran_out_goes_round_anew_when_it_is_tried_again() {
 }
 
 #[test]
-fn cancelling_ends_the_process_before_anybody_can_begin_again() {
+fn cancelling_ends_all_processes_before_the_command_returns() {
     let home = started();
     let id = home.add_task("Stubborn", "ignore_sigterm ;; fork_children ;; hang", &[]);
     home.start_task(&id);
     let agent = home.wait_for_agent(&id);
     let session = agent.session_id.expect("a session");
     home.wait_for_output(&session.to_string(), "children are there");
-    let family = home.harness_processes(&session.to_string());
-    assert!(family.len() >= 2, "{family:?}");
+    let processes = home.harness_processes(&session.to_string());
+    assert!(processes.len() >= 2, "{processes:?}");
 
     home.coven(&["workflow", "cancel", &id]).done();
 
-    assert!(family.iter().all(|pid| !process::is_alive(*pid)), "all of it is gone when the answer comes");
+    assert!(processes.iter().all(|pid| !process::is_alive(*pid)), "all processes have exited when the command returns");
     assert_eq!((home.task(&id).task.status.as_str(), home.run_of(&id).workflow.status.as_str()), ("open", "cancelled"));
     assert_eq!(home.agents_of(&id).pop().map(|agent| agent.status), Some(AgentState::Killed));
-    assert!(home.worktree(&id).exists(), "what it did stays");
-    let told = home.coven(&["workflow", "cancel", &id]).refused(4);
-    assert!(told.contains("cancelled"), "{told}");
+    assert!(home.worktree(&id).exists(), "its work is kept");
+    let message = home.coven(&["workflow", "cancel", &id]).refused(4);
+    assert!(message.contains("cancelled"), "{message}");
     check_invariants(&home);
 }
 
 #[test]
-fn a_restart_goes_on_at_the_step_that_was_running() {
+fn a_restarted_daemon_continues_at_the_running_step() {
     let home = started();
     let go = home.folder().join("go");
     let text = format!(
@@ -236,22 +236,22 @@ fn a_restart_goes_on_at_the_step_that_was_running() {
             .pop()
             .is_some_and(|it| it.step.as_deref() == Some("two") && it.status == AgentState::Running)
     };
-    wait_until("the second step runs", is_at_two);
+    wait_until("the second step is running", is_at_two);
     let pid = home.agents_of(&id).pop().and_then(|agent| agent.pid);
     home.kill_daemon();
-    // It ends while nobody looks.
-    fs::write(&go, "").expect("room on disk");
-    wait_until("the agent is gone", || pid.is_some_and(|pid| !process::is_alive(pid)));
+    // The agent exits while no daemon is running.
+    fs::write(&go, "").expect("disk has space");
+    wait_until("the agent has exited", || pid.is_some_and(|pid| !process::is_alive(pid)));
     home.start();
 
     home.wait_for_task(&id, TaskState::Closed);
     let run = home.run_of(&id);
     assert_eq!(run.steps[2].output.as_deref().map(|text| text.replace('\r', "")), Some("one\ntwo\ndone\n".into()));
-    assert_eq!(run.agents.len(), 3, "nobody worked twice");
+    assert_eq!(run.agents.len(), 3, "no step was repeated");
     check_invariants(&home);
 }
 
-/// With an agent that speaks ACP.
+/// Starts a home in a repository, with an ACP agent.
 fn started_with_agent() -> TestHome {
     let home = TestHome::with_agent(json!({}));
     home.git("git init -q -b main; git config user.name me; git config user.email me@here");
@@ -261,7 +261,7 @@ fn started_with_agent() -> TestHome {
 }
 
 #[test]
-fn an_agent_works_over_acp_and_on_a_terminal_too() {
+fn an_agent_step_can_use_acp_or_a_terminal() {
     let home = started_with_agent();
     for (channel, harness) in [("acp", "gemini"), ("terminal", "claude")] {
         let id = home.add_task_for(
@@ -277,7 +277,7 @@ fn an_agent_works_over_acp_and_on_a_terminal_too() {
 }
 
 #[test]
-fn an_agent_over_acp_that_refuses_says_so() {
+fn a_refusal_of_an_acp_agent_fails_the_step() {
     let home = started_with_agent();
     let id = home.add_task_for(
         "refused",
@@ -291,7 +291,7 @@ fn an_agent_over_acp_that_refuses_says_so() {
 }
 
 #[test]
-fn a_step_that_runs_again_does_not_show_how_it_went_before() {
+fn a_repeated_step_does_not_show_its_earlier_result() {
     let home = started_with_agent();
     let id = home.add_task_for(
         "rounds",
@@ -308,13 +308,13 @@ fn a_step_that_runs_again_does_not_show_how_it_went_before() {
     );
     home.start_task(&id);
     let step = |name: &str| home.run_of(&id).steps.into_iter().find(|step| step.name == name).expect("a step");
-    wait_until("the second round is under way", || {
+    wait_until("the second iteration is running", || {
         let again = step("again");
         (again.iteration, step("try").status.as_str()) == (Some(2), "running")
     });
     assert_eq!((step("try").error, step("try").exit_code), (None, None));
     assert_eq!(step("before").exit_code, Some(1));
-    // The one that it stands at is told of.
+    // `workflow show` prints the output of the current step.
     fs::write(home.project().join("go"), "").expect("a file");
     home.coven(&["workflow", "cancel", &id]).done();
     home.start_task(&id);
@@ -325,7 +325,7 @@ fn a_step_that_runs_again_does_not_show_how_it_went_before() {
 }
 
 #[test]
-fn what_an_agent_painted_is_handed_on_as_it_stood_there() {
+fn the_output_of_a_terminal_agent_is_the_text_on_its_screen() {
     let config = json!({ "harnesses": { "painter": {
         "program": "/bin/sh", "args": ["-c", "printf 'Quick\\033[7Gcheck\\033[1G\\033[2K'; printf 'Is it\\033[7Gsafe?\\n'"] } } });
     let home = TestHome::in_repository(config);
@@ -342,7 +342,7 @@ fn what_an_agent_painted_is_handed_on_as_it_stood_there() {
 }
 
 #[test]
-fn a_git_that_does_not_end_keeps_nobody_from_stopping() {
+fn a_hanging_git_command_does_not_prevent_a_stop() {
     let home = started_with_agent();
     let id = home.add_task_for(
         "stuck",
@@ -360,36 +360,36 @@ fn a_git_that_does_not_end_keeps_nobody_from_stopping() {
     let waiting = || {
         let mark = home.project().join("stuck");
         let pid = eventually("git waits for a filter", || fs::read_to_string(&mark).ok()?.trim().parse::<u32>().ok());
-        fs::remove_file(mark).expect("it is there");
+        fs::remove_file(mark).expect("exists");
         pid
     };
-    let is_gone = |pid: u32| wait_until("the filter is gone", || !process::is_alive(pid));
-    // A daemon that stops takes its git along, and the next one begins it again.
+    let wait_for_exit = |pid: u32| wait_until("the filter has exited", || !process::is_alive(pid));
+    // A daemon that stops kills its git command, and the next daemon runs it again.
     let first = waiting();
     home.stop();
-    is_gone(first);
+    wait_for_exit(first);
     home.start();
     let second = waiting();
     home.coven(&["workflow", "cancel", &id]).done();
-    is_gone(second);
-    let told = home.task(&id);
-    assert_eq!((told.task.status.as_str(), told.run.expect("a run").status.as_str()), ("open", "cancelled"));
-    assert!(home.worktree(&id).join("x.txt").exists(), "what was done stays");
-    // Nor does it keep anybody from closing the task; its worktree stays where it is until git ends.
+    wait_for_exit(second);
+    let task = home.task(&id);
+    assert_eq!((task.task.status.as_str(), task.run.expect("a run").status.as_str()), ("open", "cancelled"));
+    assert!(home.worktree(&id).join("x.txt").exists(), "the work is kept");
+    // The task can be closed too. Its worktree is kept while git is running.
     home.coven(&["task", "close", &id]).done();
     let third = waiting();
     home.stop();
-    is_gone(third);
-    assert!(home.worktree(&id).join("x.txt").exists(), "what was done stays");
+    wait_for_exit(third);
+    assert!(home.worktree(&id).join("x.txt").exists(), "the work is kept");
     home.start();
     check_invariants(&home);
     home.stop();
 }
 
 #[test]
-fn what_a_step_leaves_in_the_background_ends_with_it() {
+fn background_processes_of_a_step_end_with_it() {
     let home = started_with_agent();
-    // What has ended and was not waited for yet has no command line any more.
+    // A zombie has no command line.
     let id = home.add_task_for(
         "leaving",
         "steps:
@@ -416,7 +416,7 @@ fn what_a_step_leaves_in_the_background_ends_with_it() {
 }
 
 #[test]
-fn mistakes_in_a_workflow_file_are_told_with_their_lines() {
+fn mistakes_in_a_workflow_file_are_reported_with_their_lines() {
     let home = TestHome::in_repository(json!({}));
     home.write_workflow(
         "bad",
@@ -434,7 +434,7 @@ fn mistakes_in_a_workflow_file_are_told_with_their_lines() {
     home.coven(&["workflow", "lint", "good"]).done();
     home.start();
     let id = home.add_task("x", "", &["--workflow", "bad"]);
-    let told = home.coven(&["task", "start", &id]).refused(2);
-    assert!(told.contains("line 6") && told.contains("workflow lint bad"), "{told}");
+    let message = home.coven(&["task", "start", &id]).refused(2);
+    assert!(message.contains("line 6") && message.contains("workflow lint bad"), "{message}");
     assert_eq!(home.task(&id).task.status, TaskState::Open);
 }

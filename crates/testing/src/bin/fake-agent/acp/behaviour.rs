@@ -1,4 +1,4 @@
-//! How it behaves from its start on: `FAKE_ACP` names traits, separated by commas.
+//! Traits that the agent has from its start: the names in `FAKE_ACP`, separated by commas.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,41 +9,41 @@ use serde_json::{Value, json};
 pub enum Trait {
     /// Reads and never answers anything.
     Silent,
-    /// The same, with words on the standard error.
+    /// Like `Silent`, with output on stderr.
     StderrOnly,
     /// Answers `initialize` and never `session/new`.
     SilentNew,
-    /// Gives its own requests strings as ids.
+    /// Uses strings as the ids of its requests.
     StringIds,
-    /// Opens no session before it was asked to authenticate.
+    /// Opens no session before authentication.
     Auth,
-    /// Opens none after that either.
+    /// Refuses authentication and opens no session.
     AuthNever,
-    /// Says `end_turn` where a turn was cancelled.
+    /// Ends a cancelled turn with `end_turn`.
     EndTurnAfterCancel,
-    /// Answers `session/load` before it replays.
+    /// Answers `session/load` before it replays the messages.
     LoadUpdatesLate,
-    /// Tells of a tool call only in the permission request.
+    /// Sends a tool call only as part of the permission request.
     PermitWithoutToolCall,
-    /// Tells of a tool call before, and only names it in the permission request.
+    /// Sends a tool call first, and only its id in the permission request.
     PermitBare,
     IgnoreEof,
     IgnoreSigterm,
-    /// Can neither load nor resume.
+    /// Supports neither load nor resume.
     NoLoad,
-    /// Can resume and not load.
+    /// Supports resume but not load.
     ResumeOnly,
     ExitsAtOnce,
     WrongVersion,
-    /// Greets in plain text before it speaks JSON.
+    /// Prints a greeting in plain text before the first JSON message.
     GarbageFirst,
-    /// Sends each prompt back as a message of the user's.
+    /// Sends each prompt back as a user message.
     EchoPrompt,
-    /// Opens no session, and stays.
+    /// Refuses to open a session and keeps running.
     RefuseNew,
-    /// Opens no session and leaves, as if all were well.
+    /// Refuses to open a session and exits with code 0.
     RefuseAndExit,
-    /// Its modes are a list where an object belongs.
+    /// Sends its modes as a list instead of an object.
     ModesList,
 }
 
@@ -116,7 +116,7 @@ impl Behaviour {
 }
 
 fn parse(word: &str) -> Trait {
-    // A test that misspells one would test nothing.
+    // A test with a misspelled trait would test nothing.
     let found = NAMES.iter().find(|(name, _)| *name == word);
     found.map(|(_, it)| *it).unwrap_or_else(|| super::end(64, &format!("fake-agent: no such behaviour: {word}\n")))
 }
@@ -125,7 +125,7 @@ pub fn takes_workspace() -> bool {
     std::env::var_os("FAKE_HELP_WORKSPACE").is_some_and(|value| value == "1")
 }
 
-/// `initialize` waits for `FAKE_ACP_DELAY_MS`, and until the file `FAKE_ACP_GATE` is there.
+/// Delays `initialize` by `FAKE_ACP_DELAY_MS`, and until the file `FAKE_ACP_GATE` exists.
 pub fn wait_at_the_gate() {
     if let Some(delay) = std::env::var("FAKE_ACP_DELAY_MS").ok().and_then(|text| text.parse().ok()) {
         std::thread::sleep(Duration::from_millis(delay));

@@ -1,4 +1,4 @@
-//! What it does through its client: tool calls, permissions, files and terminals.
+//! Requests to the client: tool calls, permissions, files and terminals.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::session::Turn;
 use super::wire::Failure;
 
 impl Turn {
-    /// A tool call from its beginning to its end: `tool NAME [ARGS JSON]`.
+    /// Sends a complete tool call: `tool NAME [ARGS JSON]`.
     pub fn tool(&self, rest: &str) {
         let (name, args) = rest.split_once(' ').unwrap_or((rest, "{}"));
         let input: Value = serde_json::from_str(args).unwrap_or_else(|_| json!({ "text": args }));
@@ -29,7 +29,7 @@ impl Turn {
         }));
     }
 
-    /// A change of a file, shown and not made.
+    /// Reports a change of a file without making it.
     pub fn diff(&self, path: &str) {
         let id = self.new_call();
         self.update(json!({
@@ -43,7 +43,7 @@ impl Turn {
         }));
     }
 
-    /// Asks for leave, with options of these kinds; says which was chosen.
+    /// Requests permission with options of these kinds, and sends a message with the choice.
     pub fn permit(&self, kinds: &str, title: &str) {
         let behaviour = &self.agent.behaviour;
         let id = self.new_call();
@@ -60,7 +60,7 @@ impl Turn {
             self.update(update);
         }
         let call = if behaviour.has(Trait::PermitBare) { json!({ "toolCallId": id }) } else { call };
-        // Ids of its own: an id is not a kind.
+        // The ids differ from the kinds, so that a mix-up shows.
         let option =
             |(nth, kind): (usize, &str)| json!({ "optionId": format!("o{nth}-{kind}"), "name": kind, "kind": kind });
         let options: Vec<Value> = kinds.split(',').filter(|kind| !kind.is_empty()).enumerate().map(option).collect();
@@ -73,29 +73,29 @@ impl Turn {
             Err(Failure { code, message }) => format!("error {code} {message}"),
         };
         let is_allowed = chosen.contains("allow");
-        // As some agents do: what was not announced is not told of after a refusal either.
+        // Like some agents: a tool call that was not sent before is not sent after a refusal either.
         if is_allowed || !behaviour.has(Trait::PermitWithoutToolCall) {
             let status = if is_allowed { "completed" } else { "failed" };
             self.update(json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "status": status }));
         }
-        self.say(&format!("chose:{chosen}"));
+        self.send_text(&format!("chose:{chosen}"));
     }
 
     pub fn read(&self, path: &str) {
         let answer = self.ask("fs/read_text_file", json!({ "path": path }));
-        self.tell("read", answer.map(|it| it["content"].as_str().unwrap_or_default().to_owned()));
+        self.send_result("read", answer.map(|it| it["content"].as_str().unwrap_or_default().to_owned()));
     }
 
     /// `write PATH TEXT`.
     pub fn write(&self, rest: &str) {
         let (path, text) = rest.split_once(' ').unwrap_or((rest, ""));
         let answer = self.ask("fs/write_text_file", json!({ "path": path, "content": text }));
-        self.tell("wrote", answer.map(|_| path.to_owned()));
+        self.send_result("wrote", answer.map(|_| path.to_owned()));
     }
 
-    /// A command in a terminal of the client's, from its beginning to its end.
+    /// Runs a command in a terminal of the client until it exits.
     pub fn terminal(&self, words: Vec<String>, is_killed: bool) {
-        self.tell("terminal", self.try_terminal(&words, is_killed));
+        self.send_result("terminal", self.try_terminal(&words, is_killed));
     }
 
     fn try_terminal(&self, words: &[String], is_killed: bool) -> Result<String, Failure> {
@@ -127,10 +127,10 @@ impl Turn {
         self.agent.wire.ask(method, params)
     }
 
-    pub fn tell(&self, what: &str, result: Result<String, Failure>) {
+    pub fn send_result(&self, what: &str, result: Result<String, Failure>) {
         match result {
-            Ok(text) => self.say(&format!("{what}:{text}")),
-            Err(Failure { code, message }) => self.say(&format!("{what} error {code}: {message}")),
+            Ok(text) => self.send_text(&format!("{what}:{text}")),
+            Err(Failure { code, message }) => self.send_text(&format!("{what} error {code}: {message}")),
         }
     }
 

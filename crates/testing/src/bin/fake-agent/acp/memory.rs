@@ -1,4 +1,4 @@
-//! What it keeps on disk: transcripts that another process can load, and everything it ever received.
+//! Files of the agent: transcripts that another process can load, and a record of all input.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-/// Longer updates are not remembered: nobody wants to have 50 MB told again.
-const LONGEST: usize = 1 << 20;
+/// Longer updates are not stored, so that a load does not replay 50 MB.
+const MAX_UPDATE_BYTES: usize = 1 << 20;
 
 pub struct Memory {
     folder: PathBuf,
@@ -28,7 +28,7 @@ impl Memory {
         Self { folder, received: File::options().create(true).append(true).open(received.join(name)).ok() }
     }
 
-    /// Writes down one line that came in, before anything is done about it.
+    /// Records one received line before it is processed.
     pub fn received(&self, line: &[u8]) {
         if let Some(mut file) = self.received.as_ref() {
             let _ = file.write_all(line);
@@ -40,7 +40,7 @@ impl Memory {
         self.folder.join(format!("{name}.jsonl"))
     }
 
-    pub fn begin(&self, session: &str) {
+    pub fn create(&self, session: &str) {
         let _ = fs::write(self.transcript_file(session), "");
     }
 
@@ -50,14 +50,14 @@ impl Memory {
 
     pub fn remember(&self, session: &str, update: &Value) {
         let line = format!("{update}\n");
-        if line.len() <= LONGEST
+        if line.len() <= MAX_UPDATE_BYTES
             && let Ok(mut file) = File::options().create(true).append(true).open(self.transcript_file(session))
         {
             let _ = file.write_all(line.as_bytes());
         }
     }
 
-    /// The updates of a session, oldest first.
+    /// Returns the updates of a session, oldest first.
     pub fn transcript(&self, session: &str) -> Vec<Value> {
         let text = fs::read_to_string(self.transcript_file(session)).unwrap_or_default();
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()

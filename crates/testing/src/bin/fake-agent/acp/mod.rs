@@ -1,7 +1,7 @@
 //! The scripted agent over ACP: hand-written JSON-RPC, one object per line, so that it can also misbehave.
 //!
-//! What it does at its start is said by `FAKE_ACP` (see [`behaviour`]); what it does in a turn, by the prompt (see
-//! [`script`]). Everything it receives is written down under `$FAKE_AGENT_HOME`, else `$HOME/.fake-agent`.
+//! `FAKE_ACP` controls its start (see [`behaviour`]), and the prompt controls a turn (see [`script`]). The agent records
+//! its input in `$FAKE_AGENT_HOME`, else in `$HOME/.fake-agent`.
 
 mod behaviour;
 mod client;
@@ -55,7 +55,7 @@ pub fn run(words: &[String]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Answers whatever comes until the input ends.
+/// Answers all messages until the input ends.
 fn read_all(agent: &Arc<Agent>) {
     let mut input = io::stdin().lock();
     let mut line = Vec::new();
@@ -64,14 +64,14 @@ fn read_all(agent: &Arc<Agent>) {
         if !agent.behaviour.is_mute()
             && let Ok(message) = serde_json::from_slice::<Value>(&line)
         {
-            take(agent, message);
+            handle(agent, message);
         }
         line.clear();
     }
 }
 
-/// One message of the client's: a request, a notification or an answer.
-fn take(agent: &Arc<Agent>, message: Value) {
+/// Handles one message of the client: a request, a notification or a response.
+fn handle(agent: &Arc<Agent>, message: Value) {
     let params = message.get("params").cloned().unwrap_or(Value::Null);
     match (message.get("method").and_then(Value::as_str), message.get("id")) {
         (Some("session/prompt"), Some(id)) => {
@@ -80,7 +80,7 @@ fn take(agent: &Arc<Agent>, message: Value) {
                 Ok(turn) => {
                     let deaf_until = script::deafness(&turn.text);
                     drop(std::thread::spawn(move || script::run(&turn, &id)));
-                    // Here, on the one thread that reads: nothing more is taken.
+                    // Blocks the only thread that reads the input.
                     deaf_until.iter().for_each(|gate| super::wait_for_file(gate));
                 }
                 Err(failure) => agent.wire.answer(&id, Err(failure)),
@@ -98,7 +98,7 @@ fn take(agent: &Arc<Agent>, message: Value) {
             }
         }
         (Some("session/cancel"), None) => agent.cancel(&params),
-        // A notification that it does not know is none of its business.
+        // Unknown notifications are ignored.
         (Some(_), None) => {}
         (None, _) => agent.wire.answered(&message),
     }
@@ -131,7 +131,7 @@ fn initialize(agent: &Agent, params: &Value) -> Value {
     })
 }
 
-/// Tells again everything that was said in the session, and then answers; or the other way round.
+/// Replays the messages of the session and then answers, or the other way round.
 fn load(agent: &Agent, id: &Value, params: &Value) {
     let is_late = agent.behaviour.has(Trait::LoadUpdatesLate);
     let found = match agent.behaviour.can_load() {
@@ -147,7 +147,7 @@ fn load(agent: &Agent, id: &Value, params: &Value) {
     match found {
         Ok(result) if is_late => {
             agent.wire.answer(id, Ok(result));
-            // Far enough behind the answer that a client may have taken it for the end.
+            // Late enough that a client may take the answer for the end.
             std::thread::park_timeout(Duration::from_millis(20));
             replay();
         }
@@ -159,8 +159,8 @@ fn load(agent: &Agent, id: &Value, params: &Value) {
     }
 }
 
-/// Ends the process here and now, with what it has to say on its way.
-fn end(code: u8, last_words: &str) -> ! {
-    let _ = io::stderr().write_all(last_words.as_bytes());
+/// Exits immediately after writing a message to stderr.
+fn end(code: u8, message: &str) -> ! {
+    let _ = io::stderr().write_all(message.as_bytes());
     std::process::exit(i32::from(code))
 }

@@ -1,4 +1,4 @@
-//! A turn: obeys the commands in the prompt, one after the other, and answers it.
+//! Turns: runs the commands in the prompt one after the other, and answers the prompt.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,21 +9,21 @@ use serde_json::{Value, json};
 use super::behaviour::Trait;
 use super::session::Turn;
 
-/// How a turn is answered, and what comes behind the answer.
-struct Outcome {
+/// The response to a prompt, and whether an update follows it.
+struct TurnOutcome {
     stop_reason: String,
     error: Option<Value>,
     late: bool,
 }
 
 pub fn run(turn: &Turn, id: &Value) {
-    let outcome = turn.obey_all();
+    let outcome = turn.run_commands();
     let stop_reason = match turn.cancel.is_set() {
         true if turn.agent.behaviour.has(Trait::EndTurnAfterCancel) => "end_turn".to_owned(),
         true => "cancelled".to_owned(),
         false => outcome.stop_reason,
     };
-    // The next prompt may come with the answer.
+    // The next prompt may come as soon as the response is sent.
     turn.agent.close_turn(&turn.session);
     match outcome.error {
         Some(error) => turn.agent.wire.fail(id, &error),
@@ -42,21 +42,21 @@ fn commands(text: &str) -> impl Iterator<Item = &str> {
     text.split(";;").map(str::trim).filter(|command| !command.is_empty())
 }
 
-/// `deaf PATH`: nothing is read until the file is there.
+/// `deaf PATH`: the agent reads no input until the file exists.
 pub fn deafness(text: &str) -> Option<PathBuf> {
     commands(text).find_map(|command| command.strip_prefix("deaf ")).map(PathBuf::from)
 }
 
 impl Turn {
-    fn obey_all(&self) -> Outcome {
-        let mut outcome = Outcome { stop_reason: "end_turn".to_owned(), error: None, late: false };
+    fn run_commands(&self) -> TurnOutcome {
+        let mut outcome = TurnOutcome { stop_reason: "end_turn".to_owned(), error: None, late: false };
         self.agent.memory.remember(&self.session, &chunk("user_message_chunk", &self.text));
         if self.agent.behaviour.has(Trait::EchoPrompt) {
             self.agent.wire.update(&self.session, chunk("user_message_chunk", &self.text));
         }
         for command in commands(&self.text) {
             let (verb, rest) = command.split_once(' ').unwrap_or((command, ""));
-            // What ignores a cancellation does so whenever that comes.
+            // `hang_forever` ignores the cancellation even if it came earlier.
             if (self.cancel.is_set() && verb != "hang_forever") || outcome.error.is_some() {
                 break;
             }
@@ -64,26 +64,26 @@ impl Turn {
                 "stop" => outcome.stop_reason = rest.to_owned(),
                 "late_update" => outcome.late = true,
                 "error" => {
-                    let (code, message) = rest.split_once(' ').unwrap_or((rest, "it went wrong"));
+                    let (code, message) = rest.split_once(' ').unwrap_or((rest, "internal error"));
                     outcome.error = Some(json!({ "code": code.parse().unwrap_or(-32603), "message": message }));
                 }
-                // Any JSON where the error's object belongs; else a text.
+                // Any JSON value, or else a string, in place of the error object.
                 "error_odd" => outcome.error = Some(serde_json::from_str(rest).unwrap_or_else(|_| json!(rest))),
-                _ => self.obey(verb, rest, command),
+                _ => self.run_command(verb, rest, command),
             }
         }
         outcome
     }
 
-    fn obey(&self, verb: &str, rest: &str, command: &str) {
+    fn run_command(&self, verb: &str, rest: &str, command: &str) {
         let numbers: Vec<u64> = rest.split_whitespace().map_while(|word| word.parse().ok()).collect();
         let first = numbers.first().copied().unwrap_or(1);
         match verb {
-            "say" => self.say(rest),
+            "say" => self.send_text(rest),
             "think" => self.update(chunk("agent_thought_chunk", rest)),
             "chunks" => self.chunks(first, rest.split_once(' ').map(|(_, text)| text)),
             "pace" => self.pace(first, numbers.get(1).copied().unwrap_or(100)),
-            "big" => self.say(&"x".repeat(usize::try_from(first).unwrap_or(0))),
+            "big" => self.send_text(&"x".repeat(usize::try_from(first).unwrap_or(0))),
             "plan" => self.plan(rest),
             "tool" => self.tool(rest),
             "diff" => self.diff(rest),
@@ -110,17 +110,17 @@ impl Turn {
             }
             "settings" => {
                 let (cwd, mode, model) = self.agent.settings(&self.session);
-                self.say(&format!("cwd={cwd} mode={mode} model={model}"));
+                self.send_text(&format!("cwd={cwd} mode={mode} model={model}"));
             }
-            "client" => self.say(&self.agent.client().to_string()),
-            "auth" => self.say(&format!("auth={}", self.agent.auth().as_deref().unwrap_or("none"))),
-            "args" => self.say(&format!("{:?}", std::env::args().skip(1).collect::<Vec<_>>())),
+            "client" => self.send_text(&self.agent.client().to_string()),
+            "auth" => self.send_text(&format!("auth={}", self.agent.auth().as_deref().unwrap_or("none"))),
+            "args" => self.send_text(&format!("{:?}", std::env::args().skip(1).collect::<Vec<_>>())),
             "cwd" => {
                 let here = std::env::current_dir().unwrap_or_default();
-                self.say(&format!("cwd={}", here.display()));
+                self.send_text(&format!("cwd={}", here.display()));
             }
-            "pid" => self.say(&format!("pid={}", std::process::id())),
-            "env" => self.say(&match std::env::var(rest) {
+            "pid" => self.send_text(&format!("pid={}", std::process::id())),
+            "env" => self.send_text(&match std::env::var(rest) {
                 Ok(value) => format!("{rest}={value}"),
                 Err(_) => format!("{rest} unset"),
             }),
@@ -128,7 +128,7 @@ impl Turn {
             "touch" => drop(std::fs::write(rest, "")),
             "hang" => self.cancel.wait(),
             "fork_child" => self.fork_child(rest == "holding"),
-            // Done by whoever reads, since the prompt came in.
+            // The reading thread has done it when the prompt arrived.
             "deaf" => {}
             "terminals" => self.terminals(rest),
             "waits" => self.waits(rest),
@@ -167,25 +167,27 @@ impl Turn {
             ),
             "unknown_request" => {
                 let answer = wire.ask("craft/drainMidTurnQueue", json!({ "sessionId": self.session }));
-                self.say(&answer.map_or_else(|failure| format!("code={}", failure.code), |it| format!("got {it}")));
+                self.send_text(
+                    &answer.map_or_else(|failure| format!("code={}", failure.code), |it| format!("got {it}")),
+                );
             }
             "ext_notification" => wire.notify("_auth/status_update", json!({ "status": "ok" })),
-            // Whatever else a prompt says is answered as an agent would: with words.
-            _ => self.say(&format!("prompt:{command}")),
+            // Any other prompt gets a text message, as from a real agent.
+            _ => self.send_text(&format!("prompt:{command}")),
         }
     }
 
-    /// Sends an update and remembers it.
+    /// Sends an update and stores it in the transcript.
     pub fn update(&self, update: Value) {
         self.agent.memory.remember(&self.session, &update);
         self.agent.wire.update(&self.session, update);
     }
 
-    pub fn say(&self, text: &str) {
+    pub fn send_text(&self, text: &str) {
         self.update(chunk("agent_message_chunk", text));
     }
 
-    /// As fast as the pipe takes them; remembered as one.
+    /// Sends chunks as fast as the pipe accepts them, and stores them as one update.
     fn chunks(&self, count: u64, text: Option<&str>) {
         let mut whole = String::new();
         for number in 0..count {
@@ -201,10 +203,10 @@ impl Turn {
     }
 
     fn pace(&self, count: u64, per_second: u64) {
-        let (begun, mut whole) = (Instant::now(), String::new());
+        let (started, mut whole) = (Instant::now(), String::new());
         for number in 0..count {
             let due = Duration::from_secs_f64(number as f64 / per_second.max(1) as f64);
-            while let Some(left) = due.checked_sub(begun.elapsed()).filter(|left| !left.is_zero()) {
+            while let Some(left) = due.checked_sub(started.elapsed()).filter(|left| !left.is_zero()) {
                 std::thread::park_timeout(left);
             }
             if self.cancel.is_set() {
@@ -217,7 +219,7 @@ impl Turn {
         self.agent.memory.remember(&self.session, &chunk("agent_message_chunk", &whole));
     }
 
-    /// The first step is under way, the others wait.
+    /// Sends a plan whose first step is in progress.
     fn plan(&self, rest: &str) {
         let entry = |(nth, content): (usize, &str)| {
             let status = if nth == 0 { "in_progress" } else { "pending" };
@@ -233,17 +235,17 @@ impl Turn {
         }
     }
 
-    /// A child in the same process group that hangs; it may keep the pipes open too.
+    /// Starts a hanging child in the same process group; `holding` keeps the pipes open too.
     fn fork_child(&self, is_holding: bool) {
-        let Ok(this) = std::env::current_exe() else { return self.say("no child") };
+        let Ok(this) = std::env::current_exe() else { return self.send_text("no child") };
         let mut command = Command::new(this);
         command.args(["--", "hang"]).stdin(Stdio::null());
         if !is_holding {
             command.stdout(Stdio::null()).stderr(Stdio::null());
         }
         match command.spawn() {
-            Ok(child) => self.say(&format!("child={}", child.id())),
-            Err(error) => self.say(&format!("no child: {error}")),
+            Ok(child) => self.send_text(&format!("child={}", child.id())),
+            Err(error) => self.send_text(&format!("no child: {error}")),
         }
     }
 }

@@ -54,7 +54,7 @@ impl Cancel {
     }
 }
 
-/// One prompt and everything that is done about it.
+/// One prompt while the agent works on it.
 pub struct Turn {
     pub agent: Arc<Agent>,
     pub session: String,
@@ -67,7 +67,7 @@ impl Agent {
         Self { behaviour, wire, memory, state: Mutex::default() }
     }
 
-    /// The client said who it is and what it can do.
+    /// Stores the client's parameters of `initialize`.
     pub fn introduced(&self, params: &Value) {
         locked(&self.state).client = params.clone();
     }
@@ -105,11 +105,11 @@ impl Agent {
         }
         self.open()?;
         let id = format!("fake-{}", uuid::Uuid::new_v4());
-        self.memory.begin(&id);
+        self.memory.create(&id);
         Ok(self.entered(&id, params))
     }
 
-    /// A session that this or an earlier process opened.
+    /// Opens a session that this or an earlier process created.
     pub fn known_session(&self, params: &Value) -> Result<Value, Failure> {
         self.open()?;
         let id = params["sessionId"].as_str().unwrap_or_default();
@@ -169,7 +169,7 @@ impl Agent {
         })
     }
 
-    /// The session's folder, mode and model.
+    /// Returns the session's folder, mode and model.
     pub fn settings(&self, session: &str) -> (String, String, String) {
         let found = locked(&self.state).sessions.get(session).cloned().unwrap_or_default();
         (found.cwd, found.mode, found.model)
@@ -182,7 +182,7 @@ impl Agent {
         });
     }
 
-    /// Begins a turn; a session has one at a time.
+    /// Starts a turn; a session has one at a time.
     pub fn open_turn(self: &Arc<Self>, params: &Value) -> Result<Turn, Failure> {
         let cancel = Arc::new(Cancel::default());
         self.change(params, |session| match session.turn.is_some() {

@@ -1,4 +1,4 @@
-//! Lines out, and answers to its own requests in.
+//! Output lines, and responses to the agent's requests.
 
 use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};
@@ -42,7 +42,7 @@ impl Wire {
         Self { out, waiting: Mutex::default(), has_string_ids }
     }
 
-    /// Bytes as they are.
+    /// Writes bytes unchanged.
     pub fn raw(&self, bytes: &[u8]) {
         self.write(bytes, true);
     }
@@ -51,7 +51,7 @@ impl Wire {
         let mut out = locked(&self.out);
         let written = out.write_all(bytes).and_then(|()| if is_flushed { out.flush() } else { Ok(()) });
         if written.is_err() {
-            // Nobody listens any more.
+            // The client has closed the pipe.
             drop(out);
             super::end(74, "fake-agent: the output is closed\n");
         }
@@ -69,7 +69,7 @@ impl Wire {
         self.notify("session/update", json!({ "sessionId": session, "update": update }));
     }
 
-    /// An update that may wait in the buffer for more of its kind.
+    /// Writes an update to the buffer without flushing it.
     pub fn update_soon(&self, session: &str, update: Value) {
         let params = json!({ "sessionId": session, "update": update });
         let message = json!({ "jsonrpc": "2.0", "method": "session/update", "params": params });
@@ -87,13 +87,13 @@ impl Wire {
         }
     }
 
-    /// An error as it is, whatever its shape.
+    /// Sends any JSON value as the error.
     pub fn fail(&self, id: &Value, error: &Value) {
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "error": error }));
     }
 
-    /// Asks the client; its answer comes when it comes.
-    pub fn begin(&self, method: &str, params: Value) -> Receiver<Value> {
+    /// Sends a request to the client and returns a receiver for the response.
+    pub fn start_request(&self, method: &str, params: Value) -> Receiver<Value> {
         let (sender, receiver) = mpsc::channel();
         let id = {
             let mut waiting = locked(&self.waiting);
@@ -107,12 +107,12 @@ impl Wire {
         receiver
     }
 
-    /// Asks the client and waits for its answer, however long that takes.
+    /// Sends a request to the client and waits for the response without a timeout.
     pub fn ask(&self, method: &str, params: Value) -> Result<Value, Failure> {
-        outcome(&self.begin(method, params))
+        outcome(&self.start_request(method, params))
     }
 
-    /// The client's answer to something that was asked.
+    /// Passes on the client's response to a request.
     pub fn answered(&self, message: &Value) {
         let id = message.get("id").unwrap_or(&Value::Null).to_string();
         if let Some(sender) = locked(&self.waiting).by_id.remove(&id) {
@@ -121,9 +121,9 @@ impl Wire {
     }
 }
 
-/// Waits for the answer to something that was asked.
+/// Waits for the response to a request.
 pub fn outcome(answer: &Receiver<Value>) -> Result<Value, Failure> {
-    let answer = answer.recv().map_err(|_| Failure::new(-32603, "it was not answered"))?;
+    let answer = answer.recv().map_err(|_| Failure::new(-32603, "the request was not answered"))?;
     match answer.get("error") {
         Some(error) => {
             Err(Failure::new(error["code"].as_i64().unwrap_or_default(), error["message"].as_str().unwrap_or_default()))
