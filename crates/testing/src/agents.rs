@@ -18,12 +18,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::records::{CompatSessionList, CompatSessionRecord, RepoRecord};
-use crate::{Answer, TestHome, eventually};
+use crate::{HttpResponse, TestHome, eventually};
 
 /// A message of `/api/sessions`. An unknown or missing field is an error.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Said {
+pub struct AgentMessage {
     pub id: String,
     pub session_id: String,
     pub role: String,
@@ -31,7 +31,7 @@ pub struct Said {
     pub timestamp: String,
 }
 
-impl Said {
+impl AgentMessage {
     pub fn kind(&self) -> &str {
         self.content["type"].as_str().unwrap_or_default()
     }
@@ -62,7 +62,7 @@ pub fn counted(count: usize) -> String {
 }
 
 /// Returns a harness for the config: the scripted agent with these traits.
-pub fn behaving(traits: &str) -> Value {
+pub fn agent_with_traits(traits: &str) -> Value {
     json!({ "program": "gemini", "acpArgs": ["--acp"], "env": { "FAKE_ACP": traits } })
 }
 
@@ -154,7 +154,7 @@ impl TestHome {
 
     /// Cancels a session with `DELETE /api/sessions/:id`.
     #[track_caller]
-    pub fn cancel_session(&self, id: &str) -> Answer {
+    pub fn cancel_session(&self, id: &str) -> HttpResponse {
         self.request(Method::DELETE, &agent_path(id, ""), None)
     }
 
@@ -170,28 +170,28 @@ impl TestHome {
 
     /// Sends a prompt, waits until its turn has ended, and returns all messages of the session.
     #[track_caller]
-    pub fn turn(&self, id: &str, text: &str) -> Vec<Said> {
+    pub fn turn(&self, id: &str, text: &str) -> Vec<AgentMessage> {
         self.prompt(id, text);
         self.wait_for_rest(id);
-        self.said(id)
+        self.messages(id)
     }
 
     #[track_caller]
-    pub fn said(&self, id: &str) -> Vec<Said> {
+    pub fn messages(&self, id: &str) -> Vec<AgentMessage> {
         self.read(&agent_path(id, "/messages"))
     }
 
     /// Returns the role and content of each message, oldest first.
     #[track_caller]
-    pub fn plainly(&self, id: &str) -> Vec<(String, Value)> {
-        self.said(id).iter().map(Said::role_and_content).collect()
+    pub fn messages_with_roles(&self, id: &str) -> Vec<(String, Value)> {
+        self.messages(id).iter().map(AgentMessage::role_and_content).collect()
     }
 
     /// Returns the text of all agent messages, complete or partial.
     #[track_caller]
     pub fn agent_text(&self, id: &str) -> String {
-        let messages = self.said(id);
-        messages.iter().filter(|it| it.role == "agent" && it.kind() == "text").map(Said::text).collect()
+        let messages = self.messages(id);
+        messages.iter().filter(|it| it.role == "agent" && it.kind() == "text").map(AgentMessage::text).collect()
     }
 
     #[track_caller]
@@ -233,7 +233,7 @@ impl TestHome {
     }
 
     #[track_caller]
-    pub fn answer_request(&self, id: &str, answer: &Value) -> Answer {
+    pub fn answer_request(&self, id: &str, answer: &Value) -> HttpResponse {
         self.post(AnswerInboxItem::of(id).target(), answer)
     }
 

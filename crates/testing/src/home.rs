@@ -27,13 +27,13 @@ pub struct TestHome {
 
 /// The exit code and the output of a command.
 #[derive(Debug)]
-pub struct Ran {
+pub struct CommandOutput {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
 }
 
-impl From<Output> for Ran {
+impl From<Output> for CommandOutput {
     fn from(output: Output) -> Self {
         Self {
             code: output.status.code().unwrap_or(-1),
@@ -43,17 +43,17 @@ impl From<Output> for Ran {
     }
 }
 
-impl Ran {
+impl CommandOutput {
     /// Asserts that the command succeeded and returns its output.
     #[track_caller]
-    pub fn done(self) -> String {
+    pub fn expect_success(self) -> String {
         assert_eq!(self.code, 0, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
         self.stdout
     }
 
     /// Asserts that the command failed with this exit code and one message, and returns the message.
     #[track_caller]
-    pub fn refused(self, code: i32) -> String {
+    pub fn expect_failure(self, code: i32) -> String {
         assert_eq!(self.code, code, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
         assert!(self.stderr.starts_with("coven: "), "not a message of coven: {:?}", self.stderr);
         assert_eq!(self.stderr.trim_end().lines().count(), 1, "more than one line: {:?}", self.stderr);
@@ -194,12 +194,12 @@ impl TestHome {
     }
 
     /// Runs `coven` in the project and waits until it exits.
-    pub fn coven(&self, args: &[&str]) -> Ran {
+    pub fn coven(&self, args: &[&str]) -> CommandOutput {
         self.command(args).output().expect("coven runs").into()
     }
 
     /// Runs `coven` with this input on stdin.
-    pub fn coven_with_input(&self, args: &[&str], input: &[u8]) -> Ran {
+    pub fn coven_with_input(&self, args: &[&str], input: &[u8]) -> CommandOutput {
         let mut command = self.command(args);
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("coven runs");
@@ -211,7 +211,7 @@ impl TestHome {
     /// Runs `coven` and parses its output as JSON.
     #[track_caller]
     pub fn json<T: DeserializeOwned>(&self, args: &[&str]) -> T {
-        let text = self.coven(args).done();
+        let text = self.coven(args).expect_success();
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
     }
 
@@ -223,12 +223,12 @@ impl TestHome {
 
     #[track_caller]
     pub fn start(&self) {
-        self.coven(&["daemon", "start"]).done();
+        self.coven(&["daemon", "start"]).expect_success();
     }
 
     #[track_caller]
     pub fn stop(&self) {
-        self.coven(&["daemon", "stop"]).done();
+        self.coven(&["daemon", "stop"]).expect_success();
         self.wait_for_daemon_end();
     }
 

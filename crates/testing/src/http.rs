@@ -15,13 +15,13 @@ use crate::{DEADLINE, TestHome};
 
 /// The daemon's response to a request.
 #[derive(Debug)]
-pub struct Answer {
+pub struct HttpResponse {
     pub status: u16,
     pub headers: HeaderMap,
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl HttpResponse {
     #[track_caller]
     pub fn json<T: DeserializeOwned>(&self) -> T {
         serde_json::from_slice(&self.body)
@@ -30,7 +30,7 @@ impl Answer {
 
     /// Asserts that the response is an error with this status and code, and returns its message.
     #[track_caller]
-    pub fn refused(&self, status: u16, code: &str) -> String {
+    pub fn expect_error(&self, status: u16, code: &str) -> String {
         let text = String::from_utf8_lossy(&self.body);
         assert_eq!(self.status, status, "{text}");
         let ErrorBody { error } = self.json();
@@ -60,26 +60,26 @@ impl TestHome {
     }
 
     /// Sends a request and returns any response.
-    pub fn try_request(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> Result<Answer, ClientError> {
+    pub fn try_request(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> Result<HttpResponse, ClientError> {
         runtime().block_on(async {
             let answer = async {
                 let mut client = Client::connect(&self.socket()).await?;
                 let response = client.send_raw(method, path, &[], body).await?;
                 let (parts, body) = response.into_parts();
                 let body = body.collect().await?.to_bytes().to_vec();
-                Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body })
+                Ok(HttpResponse { status: parts.status.as_u16(), headers: parts.headers, body })
             };
             tokio::time::timeout(DEADLINE, answer).await.unwrap_or_else(|_| panic!("no answer in time: {path}"))
         })
     }
 
     #[track_caller]
-    pub fn request(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> Answer {
+    pub fn request(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> HttpResponse {
         self.try_request(method, path, body).unwrap_or_else(|error| panic!("{path}: {error:?}"))
     }
 
     #[track_caller]
-    pub fn get(&self, path: &str) -> Answer {
+    pub fn get(&self, path: &str) -> HttpResponse {
         self.request(Method::GET, path, None)
     }
 
@@ -92,7 +92,7 @@ impl TestHome {
     }
 
     #[track_caller]
-    pub fn post(&self, path: &str, body: &Value) -> Answer {
+    pub fn post(&self, path: &str, body: &Value) -> HttpResponse {
         self.request(Method::POST, path, Some(body.to_string().into_bytes()))
     }
 

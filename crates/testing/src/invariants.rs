@@ -205,7 +205,7 @@ fn check_ledger(home: &TestHome, id: &str, records: &[Stamped]) {
 /// permission request.
 fn check_messages(home: &TestHome, session: &SessionRecord) {
     let id = session.id.as_str();
-    let messages = home.said(id);
+    let messages = home.messages(id);
     let ids: HashSet<&str> = messages.iter().map(|it| it.id.as_str()).collect();
     assert_eq!(ids.len(), messages.len(), "{id}: duplicate message");
     for pair in messages.windows(2) {

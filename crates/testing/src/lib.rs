@@ -27,8 +27,8 @@ mod waiting;
 pub mod work;
 
 pub use events::EventFeed;
-pub use home::{Ran, TestHome};
-pub use http::Answer;
+pub use home::{CommandOutput, TestHome};
+pub use http::HttpResponse;
 pub use invariants::{check_invariants, check_tasks};
 pub use terminal::TestTerminal;
 pub use waiting::{DEADLINE, eventually, wait_until};

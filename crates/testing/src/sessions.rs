@@ -12,7 +12,7 @@ use coven_api::session::ListSessionsQuery;
 use hyper::Method;
 use serde_json::{Value, json};
 
-use crate::{Answer, TestHome, eventually, wait_until};
+use crate::{HttpResponse, TestHome, eventually, wait_until};
 
 pub fn path(id: &str, rest: &str) -> String {
     format!("{}{rest}", GetSession::of(id).target())
@@ -71,7 +71,7 @@ impl TestHome {
     }
 
     #[track_caller]
-    pub fn act(&self, id: &str, verb: &str) -> Answer {
+    pub fn act(&self, id: &str, verb: &str) -> HttpResponse {
         self.post(&path(id, &format!("/{verb}")), &json!({}))
     }
 
@@ -89,7 +89,7 @@ impl TestHome {
     }
 
     #[track_caller]
-    pub fn sacrifice(&self, id: &str) -> Answer {
+    pub fn sacrifice(&self, id: &str) -> HttpResponse {
         self.request(Method::DELETE, SacrificeSession::of(id).target(), None)
     }
 

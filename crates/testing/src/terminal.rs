@@ -92,13 +92,13 @@ impl TestTerminal {
 
     /// Waits until the screen contains `text` and returns the screen.
     #[track_caller]
-    pub fn shows(&self, text: &str) -> String {
+    pub fn wait_for_text(&self, text: &str) -> String {
         self.wait_for_screen(&format!("the screen shows {text:?}"), |screen| screen.contains(text))
     }
 
     /// Waits until the screen no longer contains `text` and returns the screen.
     #[track_caller]
-    pub fn hides(&self, text: &str) -> String {
+    pub fn wait_until_hidden(&self, text: &str) -> String {
         self.wait_for_screen(&format!("the screen hides {text:?}"), |screen| !screen.contains(text))
     }
 
@@ -116,7 +116,7 @@ impl TestTerminal {
     }
 
     /// Types keys.
-    pub fn types(&mut self, keys: &str) {
+    pub fn type_keys(&mut self, keys: &str) {
         self.master.write_all(keys.as_bytes()).expect("a terminal that takes keys");
     }
 
@@ -162,7 +162,7 @@ impl TestTerminal {
 
     /// Asserts that the program has restored the terminal's settings.
     #[track_caller]
-    pub fn is_as_it_was(&self) {
+    pub fn assert_settings_restored(&self) {
         let after = tcgetattr(&self.slave).expect("a terminal");
         let modes = |it: &Termios| (it.input_modes, it.output_modes, it.control_modes, it.local_modes);
         assert_eq!(modes(&after), modes(&self.before), "the terminal was left in another mode");

@@ -93,7 +93,7 @@ impl TestHome {
 
     #[track_caller]
     pub fn start_task(&self, id: &str) {
-        self.coven(&["task", "start", id]).done();
+        self.coven(&["task", "start", id]).expect_success();
     }
 
     #[track_caller]

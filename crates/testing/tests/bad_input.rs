@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use coven_domain::Timestamp;
-use coven_testing::{Ran, TestHome, check_invariants, samples};
+use coven_testing::{CommandOutput, TestHome, check_invariants, samples};
 use serde_json::json;
 
 const USAGE: i32 = 2;
@@ -13,14 +13,14 @@ const REFUSED: i32 = 4;
 
 /// Asserts that a command is refused and changes nothing, and returns the message.
 #[track_caller]
-fn refused(home: &TestHome, args: &[&str], code: i32) -> String {
-    refused_as(home, code, || home.coven(args))
+fn assert_refused(home: &TestHome, args: &[&str], code: i32) -> String {
+    assert_refused_by(home, code, || home.coven(args))
 }
 
 #[track_caller]
-fn refused_as(home: &TestHome, code: i32, run: impl FnOnce() -> Ran) -> String {
+fn assert_refused_by(home: &TestHome, code: i32, run: impl FnOnce() -> CommandOutput) -> String {
     let before = (home.sessions(), home.health().last_event, folders(home));
-    let message = run().refused(code);
+    let message = run().expect_failure(code);
     let after = (home.sessions(), home.health().last_event, folders(home));
     assert_eq!(after, before, "the home changed: {message}");
     assert!(message.trim_end().ends_with('.'), "not a sentence: {message}");
@@ -38,7 +38,7 @@ fn folders(home: &TestHome) -> Vec<String> {
 fn an_unknown_harness_is_refused_with_a_list_of_known_ones() {
     let home = TestHome::started();
 
-    let message = refused(&home, &["run", "cluade", "hello", "--background"], USAGE);
+    let message = assert_refused(&home, &["run", "cluade", "hello", "--background"], USAGE);
 
     assert!(message.contains("cluade") && message.contains("claude") && message.contains("coven run --"), "{message}");
 }
@@ -47,9 +47,9 @@ fn an_unknown_harness_is_refused_with_a_list_of_known_ones() {
 fn a_harness_that_is_not_installed_is_refused_with_the_install_command() {
     let home = TestHome::started();
 
-    let message = refused(&home, &["run", "codex", "hello", "--background"], USAGE);
+    let message = assert_refused(&home, &["run", "codex", "hello", "--background"], USAGE);
     assert!(message.contains("not installed") && message.contains("npm install"), "{message}");
-    let message = refused(&home, &["run", "--background", "--", "no-such-program", "x"], USAGE);
+    let message = assert_refused(&home, &["run", "--background", "--", "no-such-program", "x"], USAGE);
     assert!(message.contains("no-such-program"), "{message}");
 }
 
@@ -61,11 +61,11 @@ fn a_working_folder_that_is_missing_or_outside_is_refused() {
 
     for (missing, why) in [("nowhere", "does not exist"), ("file", "is not a folder"), ("file/below", "does not exist")]
     {
-        let message = refused(&home, &["run", "claude", "--cwd", missing, "--background"], USAGE);
+        let message = assert_refused(&home, &["run", "claude", "--cwd", missing, "--background"], USAGE);
         assert!(message.contains(why) && message.contains("--cwd"), "{message}");
     }
     for outside in ["/", "..", "link", "link/../usr"] {
-        let message = refused(&home, &["run", "claude", "--cwd", outside, "--background"], USAGE);
+        let message = assert_refused(&home, &["run", "claude", "--cwd", outside, "--background"], USAGE);
         assert!(message.contains("outside the project root"), "{message}");
     }
 }
@@ -76,7 +76,7 @@ fn a_root_that_is_not_a_folder_is_refused() {
     fs::write(home.project().join("file"), "").expect("room on disk");
 
     for root in ["file", "nowhere"] {
-        let message = refused(&home, &["run", "claude", "--root", root, "--background"], USAGE);
+        let message = assert_refused(&home, &["run", "claude", "--root", root, "--background"], USAGE);
         assert!(message.contains("is not a folder"), "{message}");
     }
 }
@@ -100,10 +100,12 @@ fn a_prompt_of_a_mebibyte_or_with_a_nul_is_refused() {
     let home = TestHome::started();
     let long = "x".repeat(1 << 20);
 
-    let message =
-        refused_as(&home, USAGE, || home.coven_with_input(&["run", "claude", "-", "--background"], long.as_bytes()));
+    let message = assert_refused_by(&home, USAGE, || {
+        home.coven_with_input(&["run", "claude", "-", "--background"], long.as_bytes())
+    });
     assert!(message.contains("1048576 bytes") && message.contains("file"), "{message}");
-    let message = refused_as(&home, USAGE, || home.coven_with_input(&["run", "claude", "-", "--background"], b"a\0b"));
+    let message =
+        assert_refused_by(&home, USAGE, || home.coven_with_input(&["run", "claude", "-", "--background"], b"a\0b"));
     assert!(message.contains("NUL"), "{message}");
 }
 
@@ -127,13 +129,13 @@ fn a_record_is_checked_again_when_it_is_started() {
     let id = home.launch_with(json!({ "harness": "claude", "cwd": sub, "prompt": "cwd", "detach": true })).id;
 
     fs::remove_dir(&sub).expect("ours");
-    refused(&home, &["start", &id], USAGE);
+    assert_refused(&home, &["start", &id], USAGE);
     symlink("/usr", &sub).expect("a link");
-    refused(&home, &["start", &id], USAGE);
+    assert_refused(&home, &["start", &id], USAGE);
     fs::remove_file(&sub).expect("ours");
     fs::create_dir(&sub).expect("room on disk");
 
-    home.coven(&["start", &id]).done();
+    home.coven(&["start", &id]).expect_success();
     assert_eq!(home.wait_for_end(&id).status, "completed");
 }
 
@@ -157,12 +159,12 @@ fn a_title_with_control_characters_is_refused() {
     let home = TestHome::started();
 
     for title in ["two\nlines", "\x1b[31mred", "bell\x07", ""] {
-        let message = refused(&home, &["run", "claude", "--title", title, "--background"], USAGE);
+        let message = assert_refused(&home, &["run", "claude", "--title", title, "--background"], USAGE);
         assert!(message.contains("the title"), "{message}");
         assert!(!message.trim_end().contains(|c: char| c.is_control()), "{message:?}");
     }
     let long = "x".repeat(201);
-    let message = refused(&home, &["run", "claude", "--title", &long, "--background"], USAGE);
+    let message = assert_refused(&home, &["run", "claude", "--title", &long, "--background"], USAGE);
     assert!(message.contains("200"), "{message}");
 }
 
@@ -173,17 +175,17 @@ fn an_ambiguous_or_unknown_id_is_refused_with_the_reason() {
     home.start();
 
     for verb in ["show", "attach", "kill", "archive", "replay", "screen", "start", "finish", "wait"] {
-        let message = refused(&home, &[verb, "00aa"], USAGE);
+        let message = assert_refused(&home, &[verb, "00aa"], USAGE);
         assert!(message.contains("00aa0001") && message.contains("00aa0002"), "{verb}: {message}");
-        let message = refused(&home, &[verb, "00bb"], NOT_FOUND);
+        let message = assert_refused(&home, &[verb, "00bb"], NOT_FOUND);
         assert!(message.contains("00bb") && message.contains("coven sessions --all"), "{verb}: {message}");
-        refused(&home, &[verb, "not-an-id"], NOT_FOUND);
-        refused(&home, &[verb, "../../etc/passwd"], NOT_FOUND);
-        refused(&home, &[verb, "--", "-"], NOT_FOUND);
+        assert_refused(&home, &[verb, "not-an-id"], NOT_FOUND);
+        assert_refused(&home, &[verb, "../../etc/passwd"], NOT_FOUND);
+        assert_refused(&home, &[verb, "--", "-"], NOT_FOUND);
     }
-    refused(&home, &["input", "00aa", "x"], USAGE);
-    refused(&home, &["sacrifice", "00aa", "--yes"], USAGE);
-    refused(&home, &["export", "00bb", "--format", "text"], NOT_FOUND);
+    assert_refused(&home, &["input", "00aa", "x"], USAGE);
+    assert_refused(&home, &["sacrifice", "00aa", "--yes"], USAGE);
+    assert_refused(&home, &["export", "00bb", "--format", "text"], NOT_FOUND);
     let record: coven_testing::records::SessionRecord = home.json(&["show", "00aa0001", "--json"]);
     assert_eq!(record.title, "session 11141121");
 }
@@ -193,13 +195,13 @@ fn input_to_a_session_that_is_not_live_is_refused() {
     let home = TestHome::started();
     let id = home.run_to_end("exit 0").id;
 
-    let message = refused(&home, &["input", &id, "x"], REFUSED);
+    let message = assert_refused(&home, &["input", &id, "x"], REFUSED);
     assert!(message.contains("completed") && message.contains("coven replay"), "{message}");
-    refused(&home, &["kill", &id], REFUSED);
-    refused(&home, &["finish", &id], REFUSED);
-    refused(&home, &["start", &id], REFUSED);
+    assert_refused(&home, &["kill", &id], REFUSED);
+    assert_refused(&home, &["finish", &id], REFUSED);
+    assert_refused(&home, &["start", &id], REFUSED);
     let live = home.launch("hang").id;
-    let message = refused(&home, &["input", &live, ""], USAGE);
+    let message = assert_refused(&home, &["input", &live, ""], USAGE);
     assert!(message.contains("input is empty"), "{message}");
 }
 
@@ -209,10 +211,10 @@ fn a_running_session_is_neither_archived_nor_sacrificed() {
     let id = home.launch("hang").id;
 
     for args in [&["archive", id.as_str()][..], &["sacrifice", &id, "--yes"]] {
-        let message = refused(&home, args, REFUSED);
+        let message = assert_refused(&home, args, REFUSED);
         assert!(message.contains("running") && message.contains("kill") && message.contains(&id), "{message}");
     }
-    refused(&home, &["summon", &id], REFUSED);
+    assert_refused(&home, &["summon", &id], REFUSED);
 }
 
 #[test]
@@ -231,7 +233,7 @@ fn a_config_mistake_is_reported_with_its_location_and_the_daemon_does_not_start(
         fs::write(home.path().join("config.json"), text).expect("room on disk");
 
         for args in [&["daemon", "start"][..], &["sessions", "--json"], &["config", "check"], &["config", "show"]] {
-            let message = home.coven(args).refused(USAGE);
+            let message = home.coven(args).expect_failure(USAGE);
             for part in wanted.iter().chain(&["config.json"]) {
                 assert!(message.contains(part), "{args:?}: {part:?} is not in {message}");
             }
@@ -267,12 +269,12 @@ fn restart_keeps_the_daemon_if_a_new_one_could_not_start() {
         fs::write(home.path().join("config.json"), config).expect("room on disk");
         home.env = vec![("AGENT_MAX_SESSIONS".to_owned(), variable.to_owned())];
         let flags: Vec<&str> = flag.into_iter().flat_map(|address| ["--listen", address]).collect();
-        home.coven(&[&["daemon", "restart"], flags.as_slice()].concat()).refused(USAGE);
+        home.coven(&[&["daemon", "restart"], flags.as_slice()].concat()).expect_failure(USAGE);
         assert_eq!(home.health().pid, before);
     }
 
     home.env.clear();
-    home.coven(&["daemon", "restart"]).done();
+    home.coven(&["daemon", "restart"]).expect_success();
     assert_ne!(home.health().pid, before);
 }
 
@@ -283,7 +285,7 @@ fn a_home_whose_socket_path_is_too_long_is_refused_and_not_created() {
 
     for verb in [&["sessions", "--json"][..], &["daemon", "start"], &["init"]] {
         let args = [&["--home", long.to_str().expect("text")], verb].concat();
-        let message = home.coven(&args).refused(USAGE);
+        let message = home.coven(&args).expect_failure(USAGE);
         assert!(message.contains("107") && message.contains("--home"), "{message}");
     }
     assert!(!long.exists());
@@ -295,7 +297,7 @@ fn a_home_that_is_a_file_is_refused() {
     let file = home.folder().join("file");
     fs::write(&file, "mine").expect("room on disk");
 
-    let message = home.coven(&["--home", file.to_str().expect("text"), "sessions", "--json"]).refused(USAGE);
+    let message = home.coven(&["--home", file.to_str().expect("text"), "sessions", "--json"]).expect_failure(USAGE);
 
     assert!(message.contains("not a folder") && message.contains("--home"), "{message}");
     assert_eq!(fs::read_to_string(&file).expect("there"), "mine");
@@ -312,13 +314,13 @@ fn a_clock_that_was_set_back_does_not_change_times_or_break_anything() {
 
     home.start();
     let id = samples::id(1).to_string();
-    home.coven(&["archive", &id]).done();
+    home.coven(&["archive", &id]).expect_success();
     let now = home.run_to_end("say hello").id;
 
     let old = home.session(&id);
     assert_eq!(old.updated_at, then.to_string());
     assert!(old.archived_at.is_some());
-    let table = home.coven(&["sessions", "--all"]).done();
+    let table = home.coven(&["sessions", "--all"]).expect_success();
     assert!(table.contains(&now[..8]) && table.contains(&id[..8]), "{table}");
     let events = home.events_since("0");
     assert!(events.items.windows(2).all(|pair| pair[0].number < pair[1].number));
@@ -357,7 +359,7 @@ fn wrong_usage_of_the_command_line_has_exit_code_two() {
 fn a_command_for_the_newest_session_has_exit_code_three_if_there_is_none() {
     let home = TestHome::started();
     for verb in ["attach", "replay", "chat"] {
-        let message = home.coven(&[verb]).refused(3);
+        let message = home.coven(&[verb]).expect_failure(3);
         assert!(message.contains("coven run"), "{verb}: {message}");
     }
 }
@@ -366,11 +368,11 @@ fn a_command_for_the_newest_session_has_exit_code_three_if_there_is_none() {
 fn commands_that_do_not_start_a_daemon_have_exit_code_five_without_one() {
     let home = TestHome::new();
 
-    let message = home.coven(&["daemon", "status"]).refused(5);
+    let message = home.coven(&["daemon", "status"]).expect_failure(5);
     assert!(message.contains("coven daemon start"), "{message}");
     assert_eq!(home.coven(&["daemon", "status", "--json"]).code, 5);
     assert!(home.daemons().is_empty());
     // Stopping a daemon that is not running succeeds.
-    home.coven(&["daemon", "stop"]).done();
+    home.coven(&["daemon", "stop"]).expect_success();
     home.configure(json!({}));
 }

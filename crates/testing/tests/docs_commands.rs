@@ -11,7 +11,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use coven_testing::{Ran, TestHome, TestTerminal, eventually, program, wait_until};
+use coven_testing::{CommandOutput, TestHome, TestTerminal, eventually, program, wait_until};
 use serde_json::{Value, json};
 
 /// Commands that are not run, by their first words, and why.
@@ -344,7 +344,7 @@ impl Page {
             terminal.has_ended() || terminal.is_raw()
         });
         if !terminal.has_ended() {
-            terminal.types(keys);
+            terminal.type_keys(keys);
         }
         let code = terminal.wait();
         assert_eq!(code, 0, "{}: {line:?} failed: {}", self.name, terminal.text());
@@ -374,7 +374,7 @@ impl Page {
         }
         let status = eventually(&format!("{}: {line:?} ends", self.name), || child.try_wait().expect("our child"));
         let read = |name: &str| fs::read_to_string(file(name)).unwrap_or_default();
-        let ran = Ran { code: status.code().unwrap_or(-1), stdout: read("out"), stderr: read("err") };
+        let ran = CommandOutput { code: status.code().unwrap_or(-1), stdout: read("out"), stderr: read("err") };
         assert_eq!(ran.code, 0, "{}: {line:?} failed: {ran:#?}", self.name);
     }
 
@@ -382,7 +382,7 @@ impl Page {
         let asked = eventually("a question is asked", || self.items(&["questions", "--json"]).into_iter().next());
         let id = asked["id"].as_str().expect("an id");
         let label = asked["questions"][0]["options"][0]["label"].as_str().expect("a label");
-        self.home.coven(&["answer", id, "--option", label]).done();
+        self.home.coven(&["answer", id, "--option", label]).expect_success();
     }
 }
 

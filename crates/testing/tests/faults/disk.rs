@@ -8,7 +8,7 @@ use std::process::Command;
 
 use coven_testing::pattern::{assert_bytes, flood};
 use coven_testing::program::{coven, is_root, skip};
-use coven_testing::{Ran, TestHome, check_invariants, journal, wait_until};
+use coven_testing::{CommandOutput, TestHome, check_invariants, journal, wait_until};
 use serde_json::json;
 
 /// The uid of an unprivileged user. Root can write everywhere, so a test that runs as root switches to it.
@@ -127,9 +127,9 @@ fn a_home_that_is_not_writable_is_reported_with_advice() {
     }
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o500)).expect("writable");
 
-    let ran = Ran::from(command.output().expect("coven starts"));
+    let ran = CommandOutput::from(command.output().expect("coven starts"));
 
-    let message = ran.refused(2);
+    let message = ran.expect_failure(2);
     assert!(message.contains(".coven") && message.contains("--home"), "{message}");
     assert_eq!(fs::read_dir(&folder).expect("readable folder").count(), 0, "no file was created");
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).expect("writable");

@@ -69,7 +69,7 @@ fn a_kill_or_sacrifice_completes_if_its_client_disconnects() {
         assert_eq!(home.session(&id).status, "killed");
         disconnect_at(&home, "session.sacrificed", &format!("DELETE {}", path(&id, "")), "");
         wait_until("the session folder is removed", || !home.session_dir(&id).exists());
-        home.get(&path(&id, "")).refused(404, "session_not_found");
+        home.get(&path(&id, "")).expect_error(404, "session_not_found");
     }
     check_invariants(&home);
 }

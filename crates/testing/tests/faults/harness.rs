@@ -39,7 +39,7 @@ fn a_flood_is_recorded_completely_and_can_be_viewed_meanwhile() {
     assert_eq!(home.session(&id).status, "completed");
     assert_bytes("the log", &home.log(&id), &flood(20_000_000));
     assert_eq!(terminal.wait(), 0);
-    terminal.is_as_it_was();
+    terminal.assert_settings_restored();
     check_invariants(&home);
 }
 

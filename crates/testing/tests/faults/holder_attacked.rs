@@ -44,7 +44,7 @@ fn a_session_whose_harness_stopped_the_holder_can_be_killed() {
     let home = TestHome::started();
     let (session, holder) = with_stopped_holder(&home);
 
-    home.coven(&["kill", &session.id]).done();
+    home.coven(&["kill", &session.id]).expect_success();
 
     assert_gone(&home, &session, holder);
 }
@@ -56,7 +56,7 @@ fn a_harness_cannot_survive_a_kill_by_stopping_its_holder() {
     home.wait_for_output(&session.id, "ready");
     let holder = home.holder_of(&session.id).expect("has a holder");
 
-    home.coven(&["kill", &session.id]).done();
+    home.coven(&["kill", &session.id]).expect_success();
 
     assert_gone(&home, &session, holder);
 }
@@ -68,7 +68,7 @@ fn a_session_with_a_stopped_holder_can_be_killed_after_a_daemon_restart() {
     home.kill_daemon();
     home.start();
 
-    home.coven(&["kill", &session.id]).done();
+    home.coven(&["kill", &session.id]).expect_success();
 
     assert_gone(&home, &session, holder);
 }
@@ -107,7 +107,7 @@ fn a_launch_that_times_out_fails_and_is_cleaned_up() {
     let home = TestHome::started_with(json!({ "sessions": { "launchTimeoutSeconds": 0.5 } }));
     let holder = stop_standby_holder(&home);
 
-    let message = home.coven(&["run", "claude", "hang", "--background"]).refused(1);
+    let message = home.coven(&["run", "claude", "hang", "--background"]).expect_failure(1);
 
     assert!(message.contains("launchTimeoutSeconds"), "{message}");
     let failed = home.sessions().remove(0);
@@ -125,9 +125,9 @@ fn a_stuck_launch_can_be_killed() {
     thread::scope(|scope| {
         let launched = scope.spawn(|| home.coven(&["run", "claude", "hang", "--background"]));
         let id = feed.next_of("session.created").subject;
-        let output = home.coven(&["kill", &id]).done();
+        let output = home.coven(&["kill", &id]).expect_success();
         assert!(output.starts_with("failed: ") && output.contains("killed before it ran"), "{output}");
-        launched.join().expect("no panic").refused(1);
+        launched.join().expect("no panic").expect_failure(1);
     });
 
     wait_until("the holder has exited", || !process::is_alive(holder));
@@ -154,7 +154,7 @@ fn a_harness_that_stops_its_holder_immediately_can_be_killed() {
         let session = home.sessions().remove(0);
         match (answer.status, session.status.as_str()) {
             // The holder reported the launch before it was stopped.
-            (201, "running") => drop(home.coven(&["kill", &session.id]).done()),
+            (201, "running") => drop(home.coven(&["kill", &session.id]).expect_success()),
             (_, "failed") => assert_eq!(session.metadata["reason"], "launch_failed", "{session:?}"),
             (status, other) => panic!("{status}: {other}"),
         }

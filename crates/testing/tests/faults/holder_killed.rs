@@ -64,7 +64,7 @@ fn a_stopped_holder_does_not_prevent_a_daemon_start() {
     let ran = home.coven(&["daemon", "start"]);
     process::signal(holder, rustix::process::Signal::CONT);
 
-    ran.done();
+    ran.expect_success();
     home.type_in(&fine, "hello\r");
     home.wait_for_output(&fine, "got:hello");
     // A slow holder does not count as dead: its session continues.

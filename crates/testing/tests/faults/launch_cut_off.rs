@@ -138,7 +138,7 @@ fn a_recorded_sacrifice_is_completed_and_leaves_no_files() {
     let _ = home.try_request(Method::DELETE, &format!("/api/v1/sessions/{id}"), None);
     home.restart_after_death();
 
-    home.get(&format!("/api/v1/sessions/{id}")).refused(404, "session_not_found");
+    home.get(&format!("/api/v1/sessions/{id}")).expect_error(404, "session_not_found");
     wait_until("the session folder is removed", || !home.session_dir(&id).exists());
     check_invariants(&home);
 }

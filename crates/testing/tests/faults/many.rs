@@ -30,10 +30,10 @@ fn a_thousand_finished_sessions_are_listed_paged_and_browsed() {
     assert_eq!(paged, all);
     assert_eq!(home.health().sessions_total, 1000);
     let mut terminal = TestTerminal::open(&home, &["sessions"]);
-    terminal.shows("session 999");
-    terminal.types("G");
-    terminal.shows("session 0 ");
-    terminal.types("q");
+    terminal.wait_for_text("session 999");
+    terminal.type_keys("G");
+    terminal.wait_for_text("session 0 ");
+    terminal.type_keys("q");
     assert_eq!(terminal.wait(), 0);
 }
 
@@ -72,6 +72,6 @@ fn twenty_running_sessions_are_adopted() {
     }
     ids.iter().for_each(|id| drop(home.wait_for_output(id, "got:hello")));
     check_invariants(&home);
-    home.coven(&["daemon", "stop", "--kill-sessions"]).done();
+    home.coven(&["daemon", "stop", "--kill-sessions"]).expect_success();
     wait_until("all processes have exited", || home.processes().is_empty());
 }

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use coven_testing::{Ran, TestHome, eventually, program};
+use coven_testing::{CommandOutput, TestHome, eventually, program};
 use rustix::process::{Resource, Rlimit, geteuid, setrlimit};
 
 /// Returns the uid of a user without processes, if the tests run as root.
@@ -25,7 +25,7 @@ fn give_home_to(home: &TestHome, user: Option<u32>) -> PathBuf {
         home.forget_trust();
         let folder = home.path().display().to_string();
         let output = limited(home, &binary, user, 1000, &["trust", &folder, "--yes"]).output().expect("is running");
-        Ran::from(output).done();
+        CommandOutput::from(output).expect_success();
     }
     binary
 }
@@ -82,7 +82,7 @@ fn a_command_does_not_wait_for_a_daemon_that_cannot_create_threads() {
         .output()
         .expect("is running");
 
-    let message = Ran::from(output).refused(1);
+    let message = CommandOutput::from(output).expect_failure(1);
     assert!(message.contains("ulimit -u"), "{message}");
     assert_eq!(home.daemons(), Vec::<u32>::new());
 }

@@ -94,7 +94,10 @@ impl Soak {
         if let Some(last) = self.sets.last() {
             self.answer(last);
         }
-        let id = self.home.coven(&["ask", "--prompt", "Which?", "--option", "A", "--option", "B", "--no-wait"]).done();
+        let id = self
+            .home
+            .coven(&["ask", "--prompt", "Which?", "--option", "A", "--option", "B", "--no-wait"])
+            .expect_success();
         self.sets.push(id.trim().to_owned());
     }
 
@@ -208,7 +211,7 @@ impl Soak {
             });
         }
         check_invariants(&self.home);
-        self.home.coven(&["daemon", "stop", "--kill-sessions"]).done();
+        self.home.coven(&["daemon", "stop", "--kill-sessions"]).expect_success();
         wait_until("all processes have exited", || self.home.processes().is_empty());
         let database = Connection::open(self.home.path().join("coven.db")).expect("database");
         let verdict: String =

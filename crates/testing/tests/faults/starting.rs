@@ -68,12 +68,12 @@ fn restarts_never_leave_two_daemons() {
     home.wait_for_output(&id, "ready\r\n");
 
     for _ in 0..3 {
-        home.coven(&["daemon", "restart"]).done();
+        home.coven(&["daemon", "restart"]).expect_success();
         wait_until("one daemon is running", || home.daemons().len() == 1);
     }
-    home.coven(&["daemon", "stop"]).done();
+    home.coven(&["daemon", "stop"]).expect_success();
     // The next command starts the daemon again, and the session is still running.
-    home.coven(&["input", &id, "hello", "--enter"]).done();
+    home.coven(&["input", &id, "hello", "--enter"]).expect_success();
 
     home.wait_for_output(&id, "got:hello");
     check_invariants(&home);
@@ -89,7 +89,7 @@ fn the_next_command_after_a_stop_finds_a_daemon_despite_open_requests() {
         // Open requests delay the stop of a daemon.
         let mut waiting = home.command(&["wait", &id]).stdout(Stdio::null()).spawn().expect("coven starts");
         let feed = coven_testing::EventFeed::open(&home);
-        home.coven(&["daemon", "stop"]).done();
+        home.coven(&["daemon", "stop"]).expect_success();
         let records: Vec<SessionRecord> = home.items(&["sessions", "--json"]);
         assert_eq!(records.len(), 1);
         drop(feed);
@@ -107,16 +107,16 @@ fn a_daemon_whose_socket_was_removed_creates_a_new_one() {
 
     for command in [&["sessions", "--plain"][..], &["daemon", "status"], &["daemon", "start"]] {
         std::fs::remove_file(home.socket()).expect("existed");
-        let output = home.coven(command).done();
+        let output = home.coven(command).expect_success();
         assert!(!output.contains("locked"), "{output}");
         assert_eq!(home.health().pid, daemon, "{command:?}");
     }
 
     std::fs::remove_file(home.socket()).expect("existed");
-    home.coven(&["daemon", "restart"]).done();
+    home.coven(&["daemon", "restart"]).expect_success();
     assert_ne!(home.health().pid, daemon);
     std::fs::remove_file(home.socket()).expect("existed");
-    assert_eq!(home.coven(&["daemon", "stop"]).done(), "stopped\n");
+    assert_eq!(home.coven(&["daemon", "stop"]).expect_success(), "stopped\n");
     assert_eq!(home.daemons(), Vec::<u32>::new());
     home.start();
     assert_eq!(home.session(&id).status, "running");
@@ -130,9 +130,9 @@ fn a_daemon_that_does_not_answer_is_found_by_its_lock() {
     process::signal(daemon, rustix::process::Signal::STOP);
     std::fs::remove_file(home.socket()).expect("existed");
 
-    let message = home.coven(&["daemon", "status"]).refused(5);
+    let message = home.coven(&["daemon", "status"]).expect_failure(5);
 
     assert!(message.contains(&format!("pid {daemon}")) && message.contains("daemon restart"), "{message}");
-    assert_eq!(home.coven(&["daemon", "stop"]).done(), "stopped\n");
+    assert_eq!(home.coven(&["daemon", "stop"]).expect_success(), "stopped\n");
     assert_eq!(home.daemons(), Vec::<u32>::new());
 }

@@ -123,7 +123,7 @@ fn assert_reported_as_damaged(home: &TestHome, id: &str, what: &str) {
         &["export", id, "--format", "asciicast"],
         &["export", id, "--format", "jsonl"],
     ] {
-        let message = home.coven(args).refused(1);
+        let message = home.coven(args).expect_failure(1);
         assert!(message.contains(what), "{args:?}: {message}");
     }
     let mut terminal = TestTerminal::open(home, &["replay", id, "--speed", "max"]);
@@ -156,7 +156,7 @@ fn a_deleted_log_is_reported_as_missing_everywhere() {
 fn checksums_detect_changed_bytes_of_a_log() {
     let home = uncompressed_home();
     let id = home.run_to_end("flood 100000").id;
-    home.coven(&["replay", &id]).done();
+    home.coven(&["replay", &id]).expect_success();
 
     let mut bytes = flood(100_000);
     bytes[70_000] ^= 1;
@@ -175,7 +175,7 @@ fn a_compressed_log_has_checksums_and_counts_as_missing_if_it_cannot_be_unpacked
     let id = home.run_to_end("flood 600000").id;
     let packed = home.session_dir(&id).join("0000000000000000.log.zst");
     wait_until("the log is compressed", || packed.exists() && !segment(&home, &id).exists());
-    home.coven(&["replay", &id]).done();
+    home.coven(&["replay", &id]).expect_success();
 
     let mut bytes = fs::read(&packed).expect("exists");
     bytes[..64].fill(0);
@@ -184,7 +184,7 @@ fn a_compressed_log_has_checksums_and_counts_as_missing_if_it_cannot_be_unpacked
     let check = home.get(&path(&id, "/log/check")).json::<Value>();
     assert_eq!(check["missing"][0]["from"], 0, "{check}");
     assert_eq!((&check["changed"], &check["end"]), (&json!([]), &json!(600_000)));
-    home.coven(&["replay", &id]).refused(1);
+    home.coven(&["replay", &id]).expect_failure(1);
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn a_lost_segment_is_missing_but_output_dropped_by_the_limit_is_not() {
     let id = home.run_to_end("flood 3000000").id;
     assert!(home.entry_kinds(&id).contains(&"truncated".to_owned()));
 
-    home.coven(&["replay", &id]).done();
+    home.coven(&["replay", &id]).expect_success();
     assert_eq!(doctor(&home).0, 0);
 
     let mut segments: Vec<PathBuf> = fs::read_dir(home.session_dir(&id))
@@ -245,7 +245,7 @@ fn a_damaged_compressed_log_is_reported_and_does_not_affect_other_sessions() {
 
     let answer = home.get(&path(&damaged, "/log"));
     assert!(answer.status == 500, "{} {:?}", answer.status, String::from_utf8_lossy(&answer.body));
-    assert!(!answer.refused(500, "internal").is_empty());
+    assert!(!answer.expect_error(500, "internal").is_empty());
     assert_eq!(home.log_text(&fine), "fine\r\n");
     assert_eq!(home.sacrifice(&damaged).status, 200);
     check_invariants(&home);
@@ -257,7 +257,7 @@ fn a_database_of_another_program_is_refused_and_unchanged() {
     let foreign = b"this is not a database of coven".repeat(200);
     fs::write(home.path().join("coven.db"), &foreign).expect("disk has space");
 
-    let message = home.coven(&["daemon", "start"]).refused(1);
+    let message = home.coven(&["daemon", "start"]).expect_failure(1);
 
     assert!(message.contains("database"), "{message}");
     assert_eq!(fs::read(home.path().join("coven.db")).expect("exists"), foreign);
@@ -267,12 +267,12 @@ fn a_database_of_another_program_is_refused_and_unchanged() {
 fn a_damaged_database_is_reported_with_what_to_do_next() {
     let home = TestHome::started();
     for nth in 0..20 {
-        home.coven(&["task", "add", &format!("task {nth}")]).done();
+        home.coven(&["task", "add", &format!("task {nth}")]).expect_success();
     }
     home.stop();
     let path = home.path().join("coven.db");
     let sound = fs::read(&path).expect("database");
-    home.coven(&["db", "status"]).done();
+    home.coven(&["db", "status"]).expect_success();
 
     // Keep the first page, so that the file still looks like a database.
     let mut damaged = sound.clone();
@@ -280,7 +280,7 @@ fn a_damaged_database_is_reported_with_what_to_do_next() {
     fs::write(&path, &damaged).expect("disk has space");
 
     for args in [&["db", "status"][..], &["daemon", "start"]] {
-        let message = home.coven(args).refused(1);
+        let message = home.coven(args).expect_failure(1);
         assert!(message.contains("the store is damaged"), "{message}");
         assert!(message.contains("coven.db.bak-") && message.contains("`coven db status`"), "{message}");
     }
@@ -301,12 +301,12 @@ fn a_changed_value_in_the_database_is_reported_and_can_be_accepted() {
     bytes[at + 4] = b'S';
     fs::write(&path, &bytes).expect("disk has space");
 
-    let message = home.coven(&["ls"]).refused(1);
+    let message = home.coven(&["ls"]).expect_failure(1);
     assert!(message.contains("does not match its checksum"), "{message}");
     let health: Value = home.json(&["daemon", "status", "--json"]);
     assert_eq!(health["ok"], false, "{health}");
     home.stop();
-    let accepted = home.coven(&["db", "repair"]).done();
+    let accepted = home.coven(&["db", "repair"]).expect_success();
     assert!(accepted.contains("coven.db.damaged-1"), "{accepted}");
     assert!(fs::read(home.path().join("coven.db.damaged-1")).expect("copy") == bytes);
     home.start();

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use coven_testing::agents::agent_path;
 use coven_testing::pattern::assert_bytes;
-use coven_testing::{Ran, TestHome, check_invariants, eventually, process, program};
+use coven_testing::{CommandOutput, TestHome, check_invariants, eventually, process, program};
 use serde_json::{Value, json};
 
 use crate::daemon_killed::{after_bytes, expected_flood};
@@ -88,11 +88,11 @@ impl Work {
         );
         home.wait_for_rest(&asking);
         assert_eq!(home.agent_text(&asking), "beforechose:o1-allow_onceafter");
-        home.coven(&["task", "approve", &reviewed]).done();
+        home.coven(&["task", "approve", &reviewed]).expect_success();
         wait_for_task(&home, &reviewed, "closed");
-        home.coven(&["task", "release", &running]).done();
+        home.coven(&["task", "release", &running]).expect_success();
         wait_for_task(&home, &running, "open");
-        home.coven(&["task", "start", &open]).done();
+        home.coven(&["task", "start", &open]).expect_success();
         wait_for_task(&home, &open, "pending_merge");
         after_bytes(&home, &flood, 100_000);
         home.type_in(&flood, "stop\n");
@@ -109,7 +109,7 @@ impl Work {
 fn older(home: &TestHome, args: &[&str]) -> String {
     let mut command = Command::new(older_coven());
     command.args(args).env_clear().envs(home.variables()).current_dir(home.project()).stdin(Stdio::null());
-    Ran::from(command.output().expect("older coven starts")).done()
+    CommandOutput::from(command.output().expect("older coven starts")).expect_success()
 }
 
 fn launch(home: &TestHome, request: Value) -> String {
@@ -140,6 +140,6 @@ fn a_newer_daemon_takes_over_after_a_kill() {
 #[test]
 fn a_newer_daemon_takes_over_after_a_restart() {
     let work = Work::start();
-    work.home.coven(&["daemon", "restart"]).done();
+    work.home.coven(&["daemon", "restart"]).expect_success();
     work.complete();
 }

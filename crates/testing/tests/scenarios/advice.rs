@@ -9,25 +9,25 @@ use serde_json::{Value, json};
 fn export_refuses_a_file_name_with_the_extension_of_another_format() {
     let home = TestHome::started();
     let id = home.run_to_end("say hello").id;
-    let message = home.coven(&["export", &id, "--output", "x.gif"]).refused(2);
+    let message = home.coven(&["export", &id, "--output", "x.gif"]).expect_failure(2);
     assert!(message.contains(".gif") && message.contains(".cast") && message.contains("--format"), "{message}");
     assert!(!home.project().join("x.gif").exists());
-    home.coven(&["export", &id, "--output", "x.gif", "--format", "text"]).done();
-    home.coven(&["export", &id, "--output", "plain"]).done();
+    home.coven(&["export", &id, "--output", "x.gif", "--format", "text"]).expect_success();
+    home.coven(&["export", &id, "--output", "plain"]).expect_success();
 }
 
 #[test]
 fn a_file_given_as_working_folder_is_called_a_file() {
     let home = TestHome::started();
     fs::write(home.project().join("file"), "").expect("room on disk");
-    let message = home.coven(&["run", "claude", "--cwd", "file"]).refused(2);
+    let message = home.coven(&["run", "claude", "--cwd", "file"]).expect_failure(2);
     assert!(message.contains("is not a folder") && !message.contains("does not exist"), "{message}");
 }
 
 #[test]
 fn a_program_that_does_not_exist_is_not_called_a_harness() {
     let home = TestHome::started();
-    let message = home.coven(&["run", "--", "nosuchprog", "x"]).refused(2);
+    let message = home.coven(&["run", "--", "nosuchprog", "x"]).expect_failure(2);
     assert!(message.contains("the program \"nosuchprog\" was not found") && !message.contains("harness"), "{message}");
 }
 
@@ -40,7 +40,7 @@ fn an_ambiguous_prefix_is_explained_once() {
         let made: Value = home.json(&["run", "claude", "--detach", "--json"]);
         let letter = made["id"].as_str().expect("an id")[..1].to_owned();
         if first.contains(&letter) {
-            let message = home.coven(&["show", &letter]).refused(2);
+            let message = home.coven(&["show", &letter]).expect_failure(2);
             assert_eq!(message.to_lowercase().matches("give more of the id").count(), 1, "{message}");
             return;
         }
@@ -55,7 +55,7 @@ fn events_after_a_future_number_are_not_called_expired() {
     home.run_to_end("say hello");
     let ran = home.coven(&["events", "--since", "999999"]);
     assert!(ran.stderr.contains("event 999999 does not exist yet") && !ran.stderr.contains("expired"), "{ran:?}");
-    ran.done();
+    ran.expect_success();
 }
 
 #[test]
@@ -79,20 +79,20 @@ fn the_viewer_of_a_killed_session_reports_the_kill_and_not_an_exit_code() {
         .id;
     home.wait_for_output(&id, "up");
     let mut terminal = TestTerminal::open(&home, &["attach", &id]);
-    terminal.shows("up");
+    terminal.wait_for_text("up");
     home.kill(&id);
     terminal.wait();
-    terminal.shows("[session ended: killed]");
+    terminal.wait_for_text("[session ended: killed]");
 }
 
 #[test]
 fn a_task_for_a_harness_that_does_not_exist_is_refused() {
     let home = TestHome::started();
-    let message = home.coven(&["task", "add", "Fix it", "--harness", "cluade"]).refused(2);
+    let message = home.coven(&["task", "add", "Fix it", "--harness", "cluade"]).expect_failure(2);
     assert!(message.contains("cluade") && message.contains("claude"), "{message}");
     let made: Value = home.json(&["task", "add", "Fix it", "--json"]);
     let id = made["id"].as_str().expect("an id");
-    home.coven(&["task", "edit", id, "--harness", "cluade"]).refused(2);
+    home.coven(&["task", "edit", id, "--harness", "cluade"]).expect_failure(2);
     assert_eq!(home.task(id).task.harness, None);
 }
 
@@ -100,7 +100,7 @@ fn a_task_for_a_harness_that_does_not_exist_is_refused() {
 fn verbs_of_other_programs_are_refused_with_the_coven_verb() {
     let home = TestHome::new();
     for (word, verb) in [("list", "coven sessions"), ("status", "coven daemon status"), ("new", "coven run")] {
-        let message = home.coven(&[word]).refused(2);
+        let message = home.coven(&[word]).expect_failure(2);
         assert!(message.contains(verb), "{message}");
     }
 }

@@ -26,18 +26,18 @@ fn started_with(home: &TestHome, task: &str) -> String {
 #[test]
 fn arguments_after_dashes_are_passed_to_the_agent_before_the_prompt() {
     let home = home_with_config(json!({}));
-    let ran = home.coven(&["run", "codex", "fix", "it", "--", "--model", "opus 1"]).done();
+    let ran = home.coven(&["run", "codex", "fix", "it", "--", "--model", "opus 1"]).expect_success();
     assert!(ran.contains("got:--disable daemon_auto_start --model opus 1 -- fix it:"), "{ran}");
-    let ran = home.coven(&["run", "codex", "--prompt", "--help me"]).done();
+    let ran = home.coven(&["run", "codex", "--prompt", "--help me"]).expect_success();
     assert!(ran.contains("got:--disable daemon_auto_start -- --help me:"), "{ran}");
-    let ran = home.coven(&["run", "--", "sh", "-c", "echo any command"]).done();
+    let ran = home.coven(&["run", "--", "sh", "-c", "echo any command"]).expect_success();
     assert!(ran.contains("any command"), "{ran}");
 }
 
 #[test]
 fn arguments_from_the_config_are_added_to_a_built_in_harness() {
     let home = home_with_config(json!({ "harnesses": { "codex": { "args": ["--model", "opus"] } } }));
-    let ran = home.coven(&["run", "codex", "hello", "--", "-x"]).done();
+    let ran = home.coven(&["run", "codex", "hello", "--", "-x"]).expect_success();
     assert!(ran.contains("got:--disable daemon_auto_start --model opus -x -- hello:"), "{ran}");
     let task: Value = home.json(&["task", "add", "Do it", "--harness", "codex", "--json"]);
     let id = task["id"].as_str().expect("an id").to_owned();
@@ -73,7 +73,7 @@ fn a_task_and_a_step_have_arguments_for_their_agent() {
 
     let task: Value = home.json(&["task", "add", "T", "--harness", "codex", "--json"]);
     let id = task["id"].as_str().expect("an id").to_owned();
-    home.coven(&["task", "start", &id, "--", "--model", "haiku"]).done();
+    home.coven(&["task", "start", &id, "--", "--model", "haiku"]).expect_success();
     assert_eq!(started_with(&home, &id), "exec --json --skip-git-repo-check - --model haiku");
     assert_eq!(home.task(&id).task.args, ["--model", "haiku"]);
 }
@@ -81,6 +81,6 @@ fn a_task_and_a_step_have_arguments_for_their_agent() {
 #[test]
 fn a_conversation_passes_arguments_to_its_tool() {
     let home = home_with("cat > /dev/null; echo \"got $*\"");
-    let ran = spawn(&home, &["-i", "--", "--model", "opus"], "hello\n").done();
+    let ran = spawn(&home, &["-i", "--", "--model", "opus"], "hello\n").expect_success();
     assert!(ran.contains("got -p --model opus"), "{ran}");
 }

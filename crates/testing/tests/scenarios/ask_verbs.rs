@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::{Child, Stdio};
 
-use coven_testing::{Ran, TestHome, eventually, wait_until};
+use coven_testing::{CommandOutput, TestHome, eventually, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn ask(home: &TestHome, args: &[&str]) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("coven runs")
 }
 
-fn end(child: Child) -> Ran {
+fn end(child: Child) -> CommandOutput {
     child.wait_with_output().expect("child process").into()
 }
 
@@ -54,7 +54,7 @@ fn ask_25_ask_26_ask_27_the_answers_are_printed_in_the_exact_format() {
     let expected = "Here are the user's answers:\n\n1. Which database?\n→ SQLite (recommended) — One file\n\n\
                     2. Which features?\n→ Auth — Login\n→ Other: 'it\\'s'\n";
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, expected, ""));
-    let printed = home.coven(&["questions", "answers", &id]).done();
+    let printed = home.coven(&["questions", "answers", &id]).expect_success();
     assert_eq!(printed, format!("[Session: {} | Questions: 2]\n\n{expected}", &id[..8]));
     let set: Value = home.json(&["questions", "show", &id, "--json"]);
     assert!(set["read_at"].is_string() && set["call_id"].is_string(), "{set}");
@@ -68,7 +68,7 @@ fn one_question_is_asked_with_flags_and_answered_with_flags() {
     let asker = ask(&home, &["--prompt", "Which?", "--option", "A=the first", "--option", "B", "--multi", "--json"]);
     let id = waiting(&home);
 
-    home.coven(&["answer", &id, "--option", "b", "--option", "A", "--text", "more"]).done();
+    home.coven(&["answer", &id, "--option", "b", "--option", "A", "--text", "more"]).expect_success();
 
     let ran = end(asker);
     let record: Value = serde_json::from_str(&ran.stdout).expect("JSON");
@@ -84,7 +84,7 @@ fn one_question_is_asked_with_flags_and_answered_with_flags() {
 fn the_exit_code_shows_how_a_set_ended() {
     let home = TestHome::new();
     let asker = ask(&home, &[TWO]);
-    home.coven(&["answer", &waiting(&home), "--reject", "--reason", "too \"vague\""]).done();
+    home.coven(&["answer", &waiting(&home), "--reject", "--reason", "too \"vague\""]).expect_success();
     let rejected = end(asker);
     let expected = "User rejected this question set.\n\nRejection reason: \"too \"vague\"\"\n";
     assert_eq!((rejected.code, rejected.stdout.as_str()), (10, expected));
@@ -95,11 +95,11 @@ fn the_exit_code_shows_how_a_set_ended() {
     assert_eq!(status(&home, record["id"].as_str().expect("an id")), "timed_out");
 
     let asker = ask(&home, &[TWO]);
-    home.coven(&["questions", "dismiss", &waiting(&home), "--yes"]).done();
+    home.coven(&["questions", "dismiss", &waiting(&home), "--yes"]).expect_success();
     assert_eq!(end(asker).code, 12);
     assert_eq!(home.coven(&["ask", "{"]).code, 2);
     assert_eq!(home.coven(&["ask", r#"{"questions":[]}"#]).code, 2);
-    let refusal = home.coven(&["ask", "--prompt", "P?", "--option", "only one"]).refused(2);
+    let refusal = home.coven(&["ask", "--prompt", "P?", "--option", "only one"]).expect_failure(2);
     assert!(refusal.contains("options has 1 options"), "{refusal}");
 }
 
@@ -108,9 +108,9 @@ fn the_config_sets_the_timeout_and_the_maximum_of_pending_sets() {
     let home = TestHome::new();
     home.configure(json!({"questions": {"sessionTimeout": 30, "maxSessions": 2}}));
     assert_eq!(home.coven(&["ask", TWO]).code, 11);
-    home.coven(&["ask", TWO, "--no-wait"]).done();
-    home.coven(&["ask", TWO, "--no-wait"]).done();
-    let refusal = home.coven(&["ask", TWO, "--no-wait"]).refused(4);
+    home.coven(&["ask", TWO, "--no-wait"]).expect_success();
+    home.coven(&["ask", TWO, "--no-wait"]).expect_success();
+    let refusal = home.coven(&["ask", TWO, "--no-wait"]).expect_failure(4);
     assert!(refusal.contains("questions.maxSessions"), "{refusal}");
 }
 
@@ -156,18 +156,18 @@ fn ask_gives_up_when_its_stdout_is_closed() {
 #[test]
 fn ask_can_return_without_waiting_for_the_answers() {
     let home = TestHome::new();
-    let id = home.coven_with_input(&["ask", "--no-wait"], TWO.as_bytes()).done().trim().to_owned();
+    let id = home.coven_with_input(&["ask", "--no-wait"], TWO.as_bytes()).expect_success().trim().to_owned();
     let pending = home.coven(&["questions", "answers", &id]);
     assert_eq!(
         (pending.code, pending.stdout),
         (4, format!("[Session: {} | Status: pending]\n\nNo answers yet.\n", &id[..8]))
     );
     let line = ["answer", &id, "--question", "2", "--text", "none", "--question", "1", "--option", "sqlite"];
-    home.coven(&line).done();
-    assert!(home.coven(&["questions", "answers", &id]).done().contains("→ Other: 'none'"));
-    let history = home.coven(&["questions", "history", "--search", "NONE"]).done();
+    home.coven(&line).expect_success();
+    assert!(home.coven(&["questions", "answers", &id]).expect_success().contains("→ Other: 'none'"));
+    let history = home.coven(&["questions", "history", "--search", "NONE"]).expect_success();
     assert!(history.contains(&id[..8]) && history.contains("SQLite (recommended); none"), "{history}");
-    assert_eq!(home.coven(&["questions", "history", "--search", "nowhere"]).done(), "");
+    assert_eq!(home.coven(&["questions", "history", "--search", "nowhere"]).expect_success(), "");
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn ask_28_no_selection_of_several_options_is_printed_as_an_answer() {
     let id = waiting(&home);
 
     let none = r#"{"0":{"selectedOption":"PostgreSQL"},"1":{"selectedOptions":[]}}"#;
-    home.coven(&["answer", &id, "--answers", none]).done();
+    home.coven(&["answer", &id, "--answers", none]).expect_success();
 
     assert!(end(asker).stdout.ends_with("2. Which features?\n→ (No selection)\n"));
 }
@@ -185,7 +185,7 @@ fn ask_28_no_selection_of_several_options_is_printed_as_an_answer() {
 #[test]
 fn ask_13_a_lock_of_a_dead_process_does_not_block_an_answer() {
     let home = TestHome::new();
-    let id = home.coven(&["ask", TWO, "--no-wait"]).done().trim().to_owned();
+    let id = home.coven(&["ask", TWO, "--no-wait"]).expect_success().trim().to_owned();
     let mut answerer = home.command(&["--version"]).stdout(Stdio::null()).spawn().expect("coven runs");
     let dead = answerer.id();
     answerer.wait().expect("child process");
@@ -193,7 +193,7 @@ fn ask_13_a_lock_of_a_dead_process_does_not_block_an_answer() {
     let lock = set.join("status.json.lock");
     fs::write(&lock, dead.to_string()).expect("disk has space");
 
-    home.coven(&["answer", &id, "--reject", "--reason", "too late"]).done();
+    home.coven(&["answer", &id, "--reject", "--reason", "too late"]).expect_success();
 
     assert_eq!(status(&home, &id), "rejected");
     assert!(!lock.exists());
@@ -202,7 +202,7 @@ fn ask_13_a_lock_of_a_dead_process_does_not_block_an_answer() {
 #[test]
 fn ask_29_a_wrong_answer_is_refused_with_the_reason_and_the_set_stays_open() {
     let home = TestHome::new();
-    let id = home.coven(&["ask", TWO, "--no-wait"]).done().trim().to_owned();
+    let id = home.coven(&["ask", TWO, "--no-wait"]).expect_success().trim().to_owned();
     for (answers, reason) in [
         (r#"{"7":{"selectedOption":"A"}}"#, "Answer references invalid question index: 7"),
         (r#"{"0":{"selectedOption":"ZZZ"}}"#, "Answer for question 0 references non-existent option: ZZZ"),
@@ -214,35 +214,35 @@ fn ask_29_a_wrong_answer_is_refused_with_the_reason_and_the_set_stays_open() {
         (r#"{}"#, "No answers provided"),
         (r#"{"0":{"selected":"A"}}"#, "unknown field `selected`"),
     ] {
-        let refusal = home.coven(&["answer", &id, "--answers", answers]).refused(2);
+        let refusal = home.coven(&["answer", &id, "--answers", answers]).expect_failure(2);
         assert!(refusal.contains(reason), "{answers}: {refusal}");
     }
-    assert!(home.coven(&["answer", &id]).refused(2).contains("there is no answer"));
-    assert!(home.coven(&["answer", "--option", "A"]).refused(2).contains("no question set id was given"));
+    assert!(home.coven(&["answer", &id]).expect_failure(2).contains("there is no answer"));
+    assert!(home.coven(&["answer", "--option", "A"]).expect_failure(2).contains("no question set id was given"));
     // Without a terminal, the command lists the pending sets.
-    assert!(home.coven(&["answer"]).done().contains(&id[..8]));
+    assert!(home.coven(&["answer"]).expect_success().contains(&id[..8]));
     assert_eq!(status(&home, &id), "pending");
 }
 
 #[test]
 fn the_first_answer_wins_and_unknown_sets_have_another_exit_code() {
     let home = TestHome::new();
-    let id = home.coven(&["ask", TWO, "--no-wait"]).done().trim().to_owned();
-    home.coven(&["answer", &id, "--reject"]).done();
-    let refusal = home.coven(&["answer", &id, "--reject", "--reason", "again"]).refused(4);
+    let id = home.coven(&["ask", TWO, "--no-wait"]).expect_success().trim().to_owned();
+    home.coven(&["answer", &id, "--reject"]).expect_success();
+    let refusal = home.coven(&["answer", &id, "--reject", "--reason", "again"]).expect_failure(4);
     assert!(refusal.contains("already rejected"), "{refusal}");
     let answers = r#"{"0":{"selectedOption":"PostgreSQL"},"1":{"selectedOptions":[]}}"#;
-    home.coven(&["answer", &id, "--answers", answers]).refused(4);
-    let unknown = home.coven(&["answer", "deadbeef", "--reject"]).refused(3);
+    home.coven(&["answer", &id, "--answers", answers]).expect_failure(4);
+    let unknown = home.coven(&["answer", "deadbeef", "--reject"]).expect_failure(3);
     assert!(unknown.contains("Session not found: deadbeef"), "{unknown}");
-    home.coven(&["questions", "show", "../../etc"]).refused(3);
+    home.coven(&["questions", "show", "../../etc"]).expect_failure(3);
 }
 
 #[test]
 fn sets_are_listed_despite_broken_ones() {
     let home = TestHome::new();
-    assert_eq!(home.coven(&["questions"]).done(), "");
-    let id = home.coven(&["ask", TWO, "--no-wait"]).done().trim().to_owned();
+    assert_eq!(home.coven(&["questions"]).expect_success(), "");
+    let id = home.coven(&["ask", TWO, "--no-wait"]).expect_success().trim().to_owned();
     let sessions = home.user().join(".local/share/auq/sessions");
     let broken = sessions.join("173b747a-549b-4b6b-ae62-f1b0c3f21b86");
     fs::create_dir(&broken).expect("disk has space");
@@ -251,10 +251,10 @@ fn sets_are_listed_despite_broken_ones() {
     let records: Vec<Value> = home.items(&["questions", "--json"]);
 
     assert_eq!(records.iter().map(|set| &set["id"]).collect::<Vec<_>>(), [&json!(id)]);
-    let table = home.coven(&["questions", "list", "--all"]).done();
+    let table = home.coven(&["questions", "list", "--all"]).expect_success();
     assert!(table.contains("Database, Features") && table.contains("broken"), "{table}");
-    home.coven(&["questions", "dismiss", &id]).refused(2);
-    home.coven(&["questions", "dismiss", "173b"]).done();
+    home.coven(&["questions", "dismiss", &id]).expect_failure(2);
+    home.coven(&["questions", "dismiss", "173b"]).expect_success();
     assert!(!broken.exists() && home.user().join(".local/share/auq/archive").is_dir());
 }
 

@@ -64,27 +64,27 @@ fn a_task_is_started_reviewed_and_merged_with_keys() {
 
     let mut terminal = TestTerminal::with_size(&home, &["board"], 35, 130);
     for text in ["Fix the parser", &second[..8], "waits", "1 ready"] {
-        terminal.shows(text);
+        terminal.wait_for_text(text);
     }
-    terminal.shows("open 2");
-    terminal.types("a");
-    terminal.shows("approve is not possible: the task is open");
-    terminal.types("s");
-    terminal.shows("pending merge 1");
-    terminal.shows("waits for review");
-    terminal.types("d");
-    terminal.shows("+made");
-    terminal.types("q");
-    terminal.hides("+made");
-    terminal.types("a");
-    terminal.shows("closed 1");
-    terminal.shows("open 1");
-    terminal.shows("pending merge 0");
+    terminal.wait_for_text("open 2");
+    terminal.type_keys("a");
+    terminal.wait_for_text("approve is not possible: the task is open");
+    terminal.type_keys("s");
+    terminal.wait_for_text("pending merge 1");
+    terminal.wait_for_text("waits for review");
+    terminal.type_keys("d");
+    terminal.wait_for_text("+made");
+    terminal.type_keys("q");
+    terminal.wait_until_hidden("+made");
+    terminal.type_keys("a");
+    terminal.wait_for_text("closed 1");
+    terminal.wait_for_text("open 1");
+    terminal.wait_for_text("pending merge 0");
     // The dependent task can be started now.
-    terminal.hides("waits");
-    terminal.types("q");
+    terminal.wait_until_hidden("waits");
+    terminal.type_keys("q");
     assert_eq!(terminal.wait(), 0);
-    terminal.is_as_it_was();
+    terminal.assert_settings_restored();
     let task: Value = home.json(&["task", "show", &first, "--json"]);
     assert_eq!(task["status"], "closed");
     assert_eq!(fs::read_to_string(home.project().join("made.txt")).expect("is merged"), "made\n");
@@ -94,33 +94,33 @@ fn a_task_is_started_reviewed_and_merged_with_keys() {
 fn a_task_is_created_started_blocked_and_unblocked_with_keys() {
     let home = home();
     let mut terminal = TestTerminal::with_size(&home, &["board"], 24, 80);
-    terminal.shows("No tasks yet.");
-    terminal.types("nGrind it");
-    terminal.shows("Grind it");
+    terminal.wait_for_text("No tasks yet.");
+    terminal.type_keys("nGrind it");
+    terminal.wait_for_text("Grind it");
     // Six fields down to the workflow.
-    terminal.types("\t\t\t\t\t\twaiting\r");
-    terminal.shows("open 1");
-    terminal.types("s");
-    terminal.shows("› still grinding");
+    terminal.type_keys("\t\t\t\t\t\twaiting\r");
+    terminal.wait_for_text("open 1");
+    terminal.type_keys("s");
+    terminal.wait_for_text("› still grinding");
     terminal.resize(15, 50);
     // A narrow board is one list without empty columns.
-    terminal.hides("pending merge");
-    terminal.types("\r");
-    terminal.shows("status      in_progress");
-    terminal.types("\x1b");
-    terminal.hides("status      in_progress");
-    terminal.types("b");
-    terminal.shows("Why?");
-    terminal.types("too loud\r");
-    terminal.shows("blocked 1");
-    terminal.shows("too loud");
-    terminal.types("u");
-    terminal.shows("open 1");
-    terminal.types("/nothing\r");
-    terminal.shows("Nothing matches");
-    terminal.types("\x03");
+    terminal.wait_until_hidden("pending merge");
+    terminal.type_keys("\r");
+    terminal.wait_for_text("status      in_progress");
+    terminal.type_keys("\x1b");
+    terminal.wait_until_hidden("status      in_progress");
+    terminal.type_keys("b");
+    terminal.wait_for_text("Why?");
+    terminal.type_keys("too loud\r");
+    terminal.wait_for_text("blocked 1");
+    terminal.wait_for_text("too loud");
+    terminal.type_keys("u");
+    terminal.wait_for_text("open 1");
+    terminal.type_keys("/nothing\r");
+    terminal.wait_for_text("Nothing matches");
+    terminal.type_keys("\x03");
     assert_eq!(terminal.wait(), 0);
-    terminal.is_as_it_was();
+    terminal.assert_settings_restored();
 }
 
 #[test]
@@ -128,27 +128,27 @@ fn a_terminal_is_answered_and_its_work_rejected_and_closed_in_the_inbox() {
     let home = home();
     let id = add(&home, &["Greet", "--workflow", "asking"]);
     let mut terminal = TestTerminal::with_size(&home, &["board"], 24, 80);
-    terminal.shows("open 1");
-    terminal.types("s");
-    terminal.shows("?1 asked");
-    terminal.types("i\r");
-    terminal.shows("types the line into its terminal");
-    terminal.types("me\r");
-    terminal.shows("review: Greet");
+    terminal.wait_for_text("open 1");
+    terminal.type_keys("s");
+    terminal.wait_for_text("?1 asked");
+    terminal.type_keys("i\r");
+    terminal.wait_for_text("types the line into its terminal");
+    terminal.type_keys("me\r");
+    terminal.wait_for_text("review: Greet");
     let made = home.path().join("worktrees").join(&id).join("made.txt");
     assert_eq!(fs::read_to_string(made).expect("file exists"), "hello me\n");
     // The board ignores a digit right after the list has changed, unless the user moves the selection.
-    terminal.types("k2");
-    terminal.shows("What is wrong?");
-    terminal.types("too short\r");
-    terminal.shows("blocked: Greet · too short");
-    terminal.types("3");
-    terminal.shows("Why, if there is a reason?");
-    terminal.types("never mind\r");
-    terminal.shows("Nothing waits for you.");
-    terminal.types("\x1b");
-    terminal.hides("Nothing waits for you.");
-    terminal.types("q");
+    terminal.type_keys("k2");
+    terminal.wait_for_text("What is wrong?");
+    terminal.type_keys("too short\r");
+    terminal.wait_for_text("blocked: Greet · too short");
+    terminal.type_keys("3");
+    terminal.wait_for_text("Why, if there is a reason?");
+    terminal.type_keys("never mind\r");
+    terminal.wait_for_text("Nothing waits for you.");
+    terminal.type_keys("\x1b");
+    terminal.wait_until_hidden("Nothing waits for you.");
+    terminal.type_keys("q");
     assert_eq!(terminal.wait(), 0);
     let task: Value = home.json(&["task", "show", &id, "--json"]);
     assert_eq!((&task["status"], &task["reason"]), (&"closed".into(), &"never mind".into()));
@@ -159,13 +159,13 @@ fn a_key_restarts_a_dead_daemon() {
     let home = home();
     add(&home, &["Greet", "--workflow", "asking"]);
     let mut terminal = TestTerminal::with_size(&home, &["board"], 24, 100);
-    terminal.shows("open 1");
+    terminal.wait_for_text("open 1");
     home.kill_daemon();
-    terminal.shows("retrying");
-    terminal.types("s");
-    terminal.shows("?1 asked");
-    terminal.shows("live");
-    terminal.types("q");
+    terminal.wait_for_text("retrying");
+    terminal.type_keys("s");
+    terminal.wait_for_text("?1 asked");
+    terminal.wait_for_text("live");
+    terminal.type_keys("q");
     assert_eq!(terminal.wait(), 0);
 }
 
@@ -175,9 +175,9 @@ fn the_board_is_text_in_a_pipe_and_json_with_a_flag() {
     let first = add(&home, &["Fix the parser", "--workflow", "quick"]);
     let second = add(&home, &["Write docs", "--depends-on", &first]);
     let gone = add(&home, &["Set up"]);
-    home.coven(&["task", "close", &gone, "--reason", "by hand"]).done();
+    home.coven(&["task", "close", &gone, "--reason", "by hand"]).expect_success();
     for args in [&["board"][..], &["board", "--once"]] {
-        let text = home.coven(args).done();
+        let text = home.coven(args).expect_success();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "open 2", "{text}");
         assert!(lines[2].contains("Fix the parser") && lines[2].contains("ready"), "{text}");

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use coven_testing::{Ran, TestHome, TestTerminal, eventually, wait_until};
+use coven_testing::{CommandOutput, TestHome, TestTerminal, eventually, wait_until};
 use serde_json::{Value, json};
 
 /// Prints the length of its input and the last word.
@@ -31,7 +31,7 @@ pub fn lines(home: &TestHome, id: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-pub fn spawn(home: &TestHome, args: &[&str], typed: &str) -> Ran {
+pub fn spawn(home: &TestHome, args: &[&str], typed: &str) -> CommandOutput {
     home.coven_with_input(&[&["spawn"], args].concat(), typed.as_bytes())
 }
 
@@ -42,7 +42,7 @@ fn listed(home: &TestHome, args: &[&str]) -> Vec<Value> {
 #[test]
 fn chat_01_a_new_conversation_has_an_id_and_a_file_with_its_metadata() {
     let home = home_with(ECHO);
-    spawn(&home, &["--interactive"], "").done();
+    spawn(&home, &["--interactive"], "").expect_success();
     let id = listed(&home, &[])[0]["session_id"].as_str().expect("an id").to_owned();
     let first = &lines(&home, &id)[0];
     assert_eq!(
@@ -69,11 +69,11 @@ fn chat_02_chat_10_an_exchange_is_appended_as_two_lines() {
 #[test]
 fn chat_03_a_resumed_conversation_includes_the_earlier_turns() {
     let home = home_with("cat");
-    spawn(&home, &["-i", "--session", "s"], "one\n").done();
+    spawn(&home, &["-i", "--session", "s"], "one\n").expect_success();
     let ran = spawn(&home, &["--resume", "s"], "two\n");
     assert!(ran.stderr.contains("Resuming completed session"), "{}", ran.stderr);
     assert_eq!(ran.stdout, "User: one\n\nAssistant: one\n\nUser: two\n");
-    let missing = spawn(&home, &["--resume", "nope"], "").refused(1);
+    let missing = spawn(&home, &["--resume", "nope"], "").expect_failure(1);
     assert!(missing.contains("Session not found: nope") && missing.contains('s'), "{missing}");
 }
 
@@ -84,17 +84,17 @@ fn chat_04_chat_05_chat_06_the_list_shows_the_most_recent_first_and_can_be_filte
     fs::create_dir_all(&agents).expect("disk has space");
     fs::write(agents.join("qa.md"), "---\nname: qa-test\ndescription: Tests\n---\nYou test.\n")
         .expect("disk has space");
-    spawn(&home, &["-i", "--session", "first"], "a\n").done();
-    spawn(&home, &["-i", "--session", "second", "--agent", "qa-test"], "/exit\n").done();
+    spawn(&home, &["-i", "--session", "first"], "a\n").expect_success();
+    spawn(&home, &["-i", "--session", "second", "--agent", "qa-test"], "/exit\n").expect_success();
     let ids: Vec<Value> = listed(&home, &[]).into_iter().map(|mut it| it["session_id"].take()).collect();
     assert_eq!(ids, ["second", "first"]);
     let of_agent = listed(&home, &["--agent", "qa-test"]);
     assert_eq!((of_agent.len(), &of_agent[0]["turn_count"]), (1, &json!(0)));
     assert_eq!(listed(&home, &["--status", "completed"]).len(), 2);
     assert_eq!(listed(&home, &["--status", "active"]).len(), 0);
-    let table = home.coven(&["spawn", "--list-sessions"]).done();
+    let table = home.coven(&["spawn", "--list-sessions"]).expect_success();
     assert!(table.starts_with("SESSION_ID") && table.contains("qa-test"), "{table}");
-    let unknown = spawn(&home, &["-i", "--agent", "qa-tets"], "").refused(1);
+    let unknown = spawn(&home, &["-i", "--agent", "qa-tets"], "").expect_failure(1);
     assert!(unknown.contains("qa-test"), "{unknown}");
 }
 
@@ -102,34 +102,34 @@ fn chat_04_chat_05_chat_06_the_list_shows_the_most_recent_first_and_can_be_filte
 fn chat_07_a_conversation_is_deleted_and_the_deletion_confirmed() {
     let home = home_with(ECHO);
     for id in ["piped", "typed"] {
-        spawn(&home, &["-i", "--session", id], "a\n").done();
+        spawn(&home, &["-i", "--session", id], "a\n").expect_success();
     }
-    assert_eq!(spawn(&home, &["--delete-session", "piped"], "").done(), "Session 'piped' deleted\n");
+    assert_eq!(spawn(&home, &["--delete-session", "piped"], "").expect_success(), "Session 'piped' deleted\n");
     let mut terminal = TestTerminal::open(&home, &["spawn", "--delete-session", "typed"]);
-    terminal.shows("Session 'typed' deleted");
+    terminal.wait_for_text("Session 'typed' deleted");
     assert_eq!((terminal.wait(), listed(&home, &[]).len()), (0, 0));
 }
 
 #[test]
 fn chat_07_a_conversation_is_deleted_after_a_confirmation_if_requested() {
     let home = home_with(ECHO);
-    spawn(&home, &["-i", "--session", "s"], "a\n").done();
-    spawn(&home, &["--delete-session", "s", "--interactive-confirm"], "").refused(2);
-    spawn(&home, &["--clean-sessions", "0", "--interactive-confirm"], "").refused(2);
+    spawn(&home, &["-i", "--session", "s"], "a\n").expect_success();
+    spawn(&home, &["--delete-session", "s", "--interactive-confirm"], "").expect_failure(2);
+    spawn(&home, &["--clean-sessions", "0", "--interactive-confirm"], "").expect_failure(2);
     let mut terminal = TestTerminal::open(&home, &["spawn", "--delete-session", "s", "--interactive-confirm"]);
-    terminal.shows("Delete session 's'? [y/N]");
-    terminal.types("y\n");
-    terminal.shows("Session 's' deleted");
+    terminal.wait_for_text("Delete session 's'? [y/N]");
+    terminal.type_keys("y\n");
+    terminal.wait_for_text("Session 's' deleted");
     assert_eq!(terminal.wait(), 0);
     assert_eq!(listed(&home, &[]).len(), 0);
-    spawn(&home, &["--delete-session", "s", "--yes"], "").refused(1);
+    spawn(&home, &["--delete-session", "s", "--yes"], "").expect_failure(1);
 }
 
 #[test]
 fn chat_08_chat_09_old_conversations_are_deleted_by_a_command_and_at_start() {
     let home = home_with(ECHO);
     for id in ["old", "new"] {
-        spawn(&home, &["-i", "--session", id], "a\n").done();
+        spawn(&home, &["-i", "--session", id], "a\n").expect_success();
     }
     let age = |id: &str| {
         let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(40 * 86_400);
@@ -140,7 +140,7 @@ fn chat_08_chat_09_old_conversations_are_deleted_by_a_command_and_at_start() {
             .expect("writable");
     };
     age("old");
-    assert_eq!(spawn(&home, &["--clean-sessions", "30"], "").done(), "1 session deleted\n");
+    assert_eq!(spawn(&home, &["--clean-sessions", "30"], "").expect_success(), "1 session deleted\n");
     assert!(!file(&home, "old").exists() && file(&home, "new").exists());
     age("new");
     // Keeps running until the cleanup in its background is done.
@@ -157,16 +157,16 @@ fn chat_08_chat_09_old_conversations_are_deleted_by_a_command_and_at_start() {
 #[test]
 fn chat_11_chat_12_damage_is_explained_and_can_be_recovered_or_deleted() {
     let home = home_with(ECHO);
-    spawn(&home, &["-i", "--session", "s"], "a\n").done();
+    spawn(&home, &["-i", "--session", "s"], "a\n").expect_success();
     let whole = fs::read_to_string(file(&home, "s")).expect("a file");
     let damaged = whole.replacen("{\"type\":\"turn\"", "{\"type\":turn\"", 1);
     fs::write(file(&home, "s"), &damaged).expect("disk has space");
-    let refusal = spawn(&home, &["--resume", "s"], "").refused(1);
+    let refusal = spawn(&home, &["--resume", "s"], "").expect_failure(1);
     assert!(refusal.contains("line 2") && refusal.contains("--recover"), "{refusal}");
     let ran = spawn(&home, &["--resume", "s", "--recover"], "");
     assert!(ran.code == 0 && ran.stderr.contains("1 lost"), "{ran:?}");
     fs::write(file(&home, "s"), &damaged).expect("disk has space");
-    spawn(&home, &["--resume", "s", "--delete-damaged"], "").refused(1);
+    spawn(&home, &["--resume", "s", "--delete-damaged"], "").expect_failure(1);
     assert!(!file(&home, "s").exists());
     // A partial last line, as after a crash, is not damage.
     fs::write(file(&home, "s"), &whole[..whole.len() - 20]).expect("disk has space");
@@ -177,13 +177,13 @@ fn chat_11_chat_12_damage_is_explained_and_can_be_recovered_or_deleted() {
 #[test]
 fn chat_13_a_second_writer_with_no_wait_is_refused() {
     let home = home_with(ECHO);
-    spawn(&home, &["-i", "--session", "s"], "a\n").done();
+    spawn(&home, &["-i", "--session", "s"], "a\n").expect_success();
     let held = fs::File::options().append(true).open(file(&home, "s")).expect("a file");
     held.lock().expect("not locked");
     let refusal = spawn(&home, &["--resume", "s", "--no-wait"], "b\n");
     assert!(refusal.code == 4 && refusal.stderr.contains("another process is writing"), "{refusal:?}");
     let mut waits = PipedConversation::start(&home, &["--resume", "s"]);
-    waits.types("c\n");
+    waits.type_keys("c\n");
     wait_until("the turn waits to be saved", || waits.stderr().contains("waiting"));
     held.unlock().expect("writable");
     waits.leave();
@@ -194,10 +194,10 @@ fn chat_13_a_second_writer_with_no_wait_is_refused() {
 fn chat_14_a_conversation_in_use_can_be_read_but_not_deleted() {
     let home = home_with(ECHO);
     let mut open = PipedConversation::start(&home, &["-i", "--session", "s"]);
-    open.types("hello\n");
+    open.type_keys("hello\n");
     wait_until("the turn is saved", || lines(&home, "s").len() == 3);
     assert_eq!(listed(&home, &["--status", "active"])[0]["turn_count"], 2);
-    let refusal = spawn(&home, &["--delete-session", "s", "--yes"], "").refused(4);
+    let refusal = spawn(&home, &["--delete-session", "s", "--yes"], "").expect_failure(4);
     assert!(refusal.contains("open in another process"), "{refusal}");
     open.leave();
 }
@@ -209,10 +209,10 @@ fn a_turn_that_fails_is_not_added_and_can_be_repeated() {
     assert!(ran.stderr.contains("exit status: 3") && ran.stderr.contains("/retry"), "{}", ran.stderr);
     assert_eq!(lines(&home, "s").len(), 2, "metadata and status");
     let mut typist = PipedConversation::start(&home, &["--resume", "s"]);
-    typist.types("hello\n");
+    typist.type_keys("hello\n");
     wait_until("the turn has failed", || typist.stderr().contains("/retry"));
     fs::write(home.user().join("ok"), "").expect("disk has space");
-    typist.types("/retry\n");
+    typist.type_keys("/retry\n");
     wait_until("the turn is saved", || lines(&home, "s").iter().any(|line| line["content"] == "fine"));
     typist.leave();
 }
@@ -244,12 +244,12 @@ fn an_agent_that_lost_its_session_gets_the_full_history_with_retry_all() {
 fn ctrl_c_ends_the_turn_and_keeps_the_partial_answer() {
     let home = home_with("cat > /dev/null; echo partial; sleep 1000");
     let mut terminal = TestTerminal::open(&home, &["spawn", "-i", "--session", "s"]);
-    terminal.shows("spawn>");
-    terminal.types("go\r");
-    terminal.shows("partial");
-    terminal.types("\x03");
-    terminal.shows("Interrupted. Returning to prompt.");
-    terminal.types("/exit\r");
+    terminal.wait_for_text("spawn>");
+    terminal.type_keys("go\r");
+    terminal.wait_for_text("partial");
+    terminal.type_keys("\x03");
+    terminal.wait_for_text("Interrupted. Returning to prompt.");
+    terminal.type_keys("/exit\r");
     assert_eq!(terminal.wait(), 0);
     let answer = &lines(&home, "s")[2];
     assert_eq!((&answer["content"], &answer["interrupted"]), (&json!("partial"), &json!(true)));
@@ -265,10 +265,10 @@ fn age(home: &TestHome, id: &str, days: u64) {
 fn chat_09_a_resumed_conversation_is_never_deleted_regardless_of_its_age() {
     let home = home_with(ECHO);
     let many: String = (0..200).map(|nth| format!("message {nth}\n")).collect();
-    spawn(&home, &["-i", "--session", "old"], &many).done();
+    spawn(&home, &["-i", "--session", "old"], &many).expect_success();
     for _ in 0..5 {
         age(&home, "old", 40);
-        spawn(&home, &["--resume", "old"], "").done();
+        spawn(&home, &["--resume", "old"], "").expect_success();
     }
     assert_eq!(listed(&home, &[])[0]["turn_count"], 400);
 }
@@ -279,10 +279,10 @@ fn turns_that_cannot_be_saved_are_kept_in_memory_and_saved_later() {
     let mut typist = PipedConversation::start(&home, &["-i", "--session", "s"]);
     let (path, aside) = (file(&home, "s"), file(&home, "aside"));
     fs::rename(&path, &aside).expect("writable");
-    typist.types("one\n");
+    typist.type_keys("one\n");
     wait_until("the failed save is reported", || typist.stderr().contains("kept in memory"));
     fs::rename(&aside, &path).expect("writable");
-    typist.types("two\n");
+    typist.type_keys("two\n");
     wait_until("both turns are saved", || lines(&home, "s").iter().any(|line| line["content"] == "two"));
     typist.leave();
     let turns: Vec<Value> = lines(&home, "s").into_iter().filter(|line| line["role"] == "user").collect();
@@ -295,7 +295,7 @@ fn turns_that_were_never_saved_are_reported_at_exit() {
     let home = home_with(ECHO);
     let mut typist = PipedConversation::start(&home, &["-i", "--session", "s"]);
     fs::remove_file(file(&home, "s")).expect("writable");
-    typist.types("one\n");
+    typist.type_keys("one\n");
     wait_until("the failed save is reported", || typist.stderr().contains("kept in memory"));
     drop(typist.child.stdin.take());
     assert_eq!(typist.child.wait().expect("child process").code(), Some(1));
@@ -306,13 +306,13 @@ fn turns_that_were_never_saved_are_reported_at_exit() {
 fn chat_13_two_processes_in_one_conversation_see_the_turns_of_each_other() {
     let home = home_with(ECHO);
     let mut first = PipedConversation::start(&home, &["-i", "--session", "s"]);
-    first.types("one\n");
+    first.type_keys("one\n");
     wait_until("a turn is saved", || lines(&home, "s").len() == 3);
-    let message = spawn(&home, &["--resume", "s", "--no-wait"], "x\n").refused(4);
+    let message = spawn(&home, &["--resume", "s", "--no-wait"], "x\n").expect_failure(4);
     assert!(message.contains("open in another process"), "{message}");
     let second = spawn(&home, &["--resume", "s"], "two\n");
     assert!(second.stderr.contains("also open in another process"), "{}", second.stderr);
-    first.types("three\n");
+    first.type_keys("three\n");
     wait_until("the first process has read the turns of the second", || {
         first.stderr().contains("2 turns of another process")
     });
@@ -333,15 +333,15 @@ fn a_task_file_becomes_one_turn() {
     let contents: Vec<Value> = lines(&home, "s").into_iter().map(|line| line["content"].clone()).collect();
     assert_eq!(contents[1], "Fix the\nparser");
     assert_eq!(listed(&home, &["--status", "completed"]).len(), 1);
-    spawn(&home, &["nosuch.md"], "").refused(3);
-    spawn(&home, &[], "").refused(2);
+    spawn(&home, &["nosuch.md"], "").expect_failure(3);
+    spawn(&home, &[], "").expect_failure(2);
 }
 
 #[test]
 fn chat_07_a_prefix_of_a_name_does_not_delete_a_conversation() {
     let home = home_with(ECHO);
-    spawn(&home, &["-i", "--session", "proj-important"], "a\n").done();
-    let message = spawn(&home, &["--delete-session", "proj", "--yes"], "").refused(1);
+    spawn(&home, &["-i", "--session", "proj-important"], "a\n").expect_success();
+    let message = spawn(&home, &["--delete-session", "proj", "--yes"], "").expect_failure(1);
     assert!(message.contains("Session not found: proj") && message.contains("proj-important"), "{message}");
     assert!(file(&home, "proj-important").exists());
 }
@@ -352,7 +352,7 @@ fn a_conversation_can_be_resumed_after_its_agent_definition_was_deleted() {
     let agents = home.user().join(".claude/agents");
     fs::create_dir_all(&agents).expect("disk has space");
     fs::write(agents.join("qa.md"), "---\nname: qa\ndescription: strict\n---\nBe strict.\n").expect("disk has space");
-    spawn(&home, &["-i", "--session", "s", "--agent", "qa"], "a\n").done();
+    spawn(&home, &["-i", "--session", "s", "--agent", "qa"], "a\n").expect_success();
     fs::remove_file(agents.join("qa.md")).expect("writable");
     let ran = spawn(&home, &["--resume", "s"], "b\n");
     assert!(ran.stderr.contains("'qa' is not defined any more"), "{}", ran.stderr);
@@ -382,7 +382,7 @@ fn save_does_not_overwrite_an_existing_file() {
 #[test]
 fn a_title_is_shown_in_every_list() {
     let home = home_with(ECHO);
-    spawn(&home, &["-i", "--session", "s"], "a\n/rename Release notes\nb\n").done();
+    spawn(&home, &["-i", "--session", "s"], "a\n/rename Release notes\nb\n").expect_success();
     assert_eq!(listed(&home, &[])[0]["title"], "Release notes");
     let all: Vec<Value> = home.items(&["sessions", "--json", "--kind", "conversation"]);
     assert_eq!(all[0]["title"], "Release notes");
@@ -391,9 +391,9 @@ fn a_title_is_shown_in_every_list() {
 /// Runs one turn and returns the terminal at the prompt.
 fn after_a_turn(home: &TestHome) -> TestTerminal {
     let mut terminal = TestTerminal::open(home, &["spawn", "-i", "--session", "s"]);
-    terminal.shows("spawn>");
-    terminal.types("hello\r");
-    terminal.shows("heard 5: hello\nspawn>");
+    terminal.wait_for_text("spawn>");
+    terminal.type_keys("hello\r");
+    terminal.wait_for_text("heard 5: hello\nspawn>");
     terminal
 }
 
@@ -411,11 +411,11 @@ fn a_signal_at_the_prompt_interrupts_the_conversation_and_restores_the_terminal(
     let mut terminal = after_a_turn(&home);
     rustix::process::kill_process(pid_of(&terminal), rustix::process::Signal::TERM).expect("child process");
     assert_eq!(terminal.wait(), 128 + 15);
-    terminal.is_as_it_was();
+    terminal.assert_settings_restored();
     assert_eq!(listed(&home, &[])[0]["status"], "interrupted");
     // The same without a terminal.
     let mut typist = PipedConversation::start(&home, &["--resume", "s"]);
-    typist.types("again\n");
+    typist.type_keys("again\n");
     wait_until("the turn is saved", || lines(&home, "s").iter().any(|line| line["content"] == "again"));
     let pid = rustix::process::Pid::from_child(&typist.child);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("child process");
@@ -439,10 +439,10 @@ fn aur_is_another_name_for_coven_spawn() {
             .args(args)
             .env_clear()
             .envs(home.command(&[]).get_envs().filter_map(|(name, value)| Some((name, value?))));
-        Ran::from(command.stdin(Stdio::null()).output().expect("aur runs"))
+        CommandOutput::from(command.stdin(Stdio::null()).output().expect("aur runs"))
     };
-    run(&["spawn", "-i", "--session", "s"]).done();
-    assert!(run(&["spawn", "--list-sessions"]).done().contains('s'));
+    run(&["spawn", "-i", "--session", "s"]).expect_success();
+    assert!(run(&["spawn", "--list-sessions"]).expect_success().contains('s'));
     assert_eq!(run(&["dance"]).code, 2);
 }
 
@@ -460,7 +460,7 @@ impl PipedConversation {
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(out);
         let mut this = Self { child: command.spawn().expect("coven starts"), stderr };
         eventually("the greeting is printed", || this.stderr().contains("/help").then_some(()));
-        this.types("");
+        this.type_keys("");
         this
     }
 
@@ -468,7 +468,7 @@ impl PipedConversation {
         fs::read_to_string(&self.stderr).unwrap_or_default()
     }
 
-    fn types(&mut self, text: &str) {
+    fn type_keys(&mut self, text: &str) {
         self.child.stdin.as_mut().expect("open").write_all(text.as_bytes()).expect("conversation reads");
     }
 

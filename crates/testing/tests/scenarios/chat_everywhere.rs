@@ -11,9 +11,9 @@ use crate::chat::{ECHO, file, home_with, lines, spawn};
 /// Creates a home with an ended session and a conversation of one exchange.
 fn home_with_both() -> TestHome {
     let home = home_with(ECHO);
-    home.coven(&["run", "--background", "--title", "a shell", "--", "true"]).done();
+    home.coven(&["run", "--background", "--title", "a shell", "--", "true"]).expect_success();
     home.sessions().iter().for_each(|it| drop(home.wait_for_end(&it.id)));
-    spawn(&home, &["-i", "--session", "talk-1"], "hello world\n").done();
+    spawn(&home, &["-i", "--session", "talk-1"], "hello world\n").expect_success();
     home
 }
 
@@ -38,7 +38,7 @@ fn the_list_has_both_kinds_and_the_command_to_resume() {
     assert_eq!(only(&["--status", "running"]).len(), 0);
     assert_eq!(only(&["--status", "completed"]).len(), 2);
     assert_eq!(only(&["--kind", "session"]).len(), 1);
-    home.coven(&["sessions", "--json", "--status", "asleep"]).refused(2);
+    home.coven(&["sessions", "--json", "--status", "asleep"]).expect_failure(2);
 
     let ran = home.coven(&["sessions", "--plain"]);
     assert!(ran.stdout.contains("conversation, 2 turns") && ran.stdout.contains("a shell"), "{}", ran.stdout);
@@ -51,30 +51,33 @@ fn an_unreadable_conversation_is_reported_and_the_others_are_listed() {
     fs::write(file(&home, "broken"), "no JSON\n{}\n").expect("disk has space");
     let ran = home.coven(&["sessions", "--json"]);
     assert!(ran.stderr.contains("skipped conversation broken"), "{}", ran.stderr);
-    assert_eq!(serde_json::from_str::<Value>(&ran.done()).expect("a page")["items"].as_array().map(Vec::len), Some(2));
+    assert_eq!(
+        serde_json::from_str::<Value>(&ran.expect_success()).expect("a page")["items"].as_array().map(Vec::len),
+        Some(2)
+    );
     let listed: Value = home.read("/api/v1/conversations");
     assert_eq!((&listed["total"], &listed["broken"][0]["id"]), (&json!(1), &json!("broken")));
-    home.get("/api/v1/conversations/broken").refused(409, "conversation_damaged");
+    home.get("/api/v1/conversations/broken").expect_error(409, "conversation_damaged");
 }
 
 #[test]
 fn the_api_reads_conversations_and_cannot_change_them() {
     let home = home_with_both();
-    spawn(&home, &["-i", "--session", "talk-2"], "").done();
+    spawn(&home, &["-i", "--session", "talk-2"], "").expect_success();
     let listed: Value = home.read("/api/v1/conversations?limit=1");
     assert_eq!((&listed["total"], listed["items"].as_array().map(Vec::len)), (&json!(2), Some(1)));
     assert_eq!(listed["items"][0]["id"], "talk-2");
     let next: Value =
         home.read(&format!("/api/v1/conversations?limit=1&cursor={}", listed["next"].as_str().expect("more")));
     assert_eq!(next["items"][0]["id"], "talk-1");
-    home.get("/api/v1/conversations?status=running").refused(400, "invalid_request");
-    home.get("/api/v1/conversations?limit=0").refused(400, "invalid_request");
+    home.get("/api/v1/conversations?status=running").expect_error(400, "invalid_request");
+    home.get("/api/v1/conversations?limit=0").expect_error(400, "invalid_request");
 
     let one: Value = home.read("/api/v1/conversations/talk-1");
     assert_eq!((&one["kind"], &one["status"]), (&json!("conversation"), &json!("completed")));
-    home.get("/api/v1/conversations/talk").refused(400, "ambiguous_id");
-    home.get("/api/v1/conversations/unknown").refused(404, "conversation_not_found");
-    home.get("/api/v1/conversations/..%2Fetc").refused(404, "conversation_not_found");
+    home.get("/api/v1/conversations/talk").expect_error(400, "ambiguous_id");
+    home.get("/api/v1/conversations/unknown").expect_error(404, "conversation_not_found");
+    home.get("/api/v1/conversations/..%2Fetc").expect_error(404, "conversation_not_found");
     let last: Value = home.read("/api/v1/conversations/talk-1/turns?limit=1");
     assert_eq!((&last["items"][0]["role"], &last["next"]), (&json!("assistant"), &json!("1")));
     let first: Value = home.read("/api/v1/conversations/talk-1/turns?cursor=1");
@@ -83,7 +86,7 @@ fn the_api_reads_conversations_and_cannot_change_them() {
     let before = fs::read(file(&home, "talk-1")).expect("a file");
     for method in [Method::POST, Method::DELETE, Method::PUT, Method::PATCH] {
         for path in ["/api/v1/conversations/talk-1", "/api/v1/conversations/talk-1/turns"] {
-            home.request(method.clone(), path, Some(b"{}".to_vec())).refused(405, "method_not_allowed");
+            home.request(method.clone(), path, Some(b"{}".to_vec())).expect_error(405, "method_not_allowed");
         }
     }
     assert_eq!(fs::read(file(&home, "talk-1")).expect("a file"), before);
@@ -93,47 +96,47 @@ fn the_api_reads_conversations_and_cannot_change_them() {
 fn session_commands_refer_to_the_command_that_resumes_a_conversation() {
     let home = home_with_both();
     for verb in [&["attach", "talk-1"][..], &["kill", "talk"], &["show", "talk-1"], &["input", "talk-1", "x"]] {
-        let message = home.coven(verb).refused(3);
+        let message = home.coven(verb).expect_failure(3);
         assert!(
             message.contains("talk-1 is a conversation") && message.contains("coven spawn --resume talk-1"),
             "{message}"
         );
     }
-    let message = home.coven(&["attach", "unknown"]).refused(3);
+    let message = home.coven(&["attach", "unknown"]).expect_failure(3);
     assert!(message.contains("no session has the id"), "{message}");
 }
 
 #[test]
 fn a_conversation_is_exported_without_a_daemon() {
     let home = home_with(ECHO);
-    spawn(&home, &["-i", "--session", "talk-1"], "a <b> & c\n").done();
-    let text = home.coven(&["export", "talk-1"]).done();
+    spawn(&home, &["-i", "--session", "talk-1"], "a <b> & c\n").expect_success();
+    let text = home.coven(&["export", "talk-1"]).expect_success();
     assert!(text.contains("- session: talk-1") && text.contains("a <b> & c"), "{text}");
-    let page = home.coven(&["export", "talk-1", "--format", "html"]).done();
+    let page = home.coven(&["export", "talk-1", "--format", "html"]).expect_success();
     assert!(page.contains("a &lt;b&gt; &amp; c") && page.ends_with("</html>\n"), "{page}");
     let out = home.project().join("talk.jsonl");
-    home.coven(&["export", "talk-1", "--output", &out.display().to_string()]).done();
+    home.coven(&["export", "talk-1", "--output", &out.display().to_string()]).expect_success();
     let exported: Vec<Value> = fs::read_to_string(&out)
         .expect("a file")
         .lines()
         .map(|line| serde_json::from_str(line).expect("JSON"))
         .collect();
     assert_eq!(exported, lines(&home, "talk-1")[..3]);
-    home.coven(&["export", "talk-1", "--format", "asciicast"]).refused(2);
+    home.coven(&["export", "talk-1", "--format", "asciicast"]).expect_failure(2);
     assert!(home.daemons().is_empty());
     // A prefix may belong to a session, so the daemon is asked first.
-    assert_eq!(home.coven(&["export", "tal"]).done(), text);
-    home.coven(&["export", "unknown"]).refused(3);
+    assert_eq!(home.coven(&["export", "tal"]).expect_success(), text);
+    home.coven(&["export", "unknown"]).expect_failure(3);
 }
 
 #[test]
 fn a_damaged_conversation_is_not_exported_in_part() {
     let home = home_with(ECHO);
-    spawn(&home, &["-i", "--session", "s"], "one\ntwo\n").done();
+    spawn(&home, &["-i", "--session", "s"], "one\ntwo\n").expect_success();
     let text = fs::read_to_string(file(&home, "s")).expect("a file").replacen("\"role\"", "\"rol", 1);
     fs::write(file(&home, "s"), text).expect("disk has space");
     let out = home.project().join("s.txt");
-    let message = home.coven(&["export", "s", "--output", &out.display().to_string()]).refused(1);
+    let message = home.coven(&["export", "s", "--output", &out.display().to_string()]).expect_failure(1);
     assert!(message.contains("is damaged") && message.contains("coven spawn --resume s --recover"), "{message}");
     assert!(!out.exists());
 }
@@ -142,19 +145,22 @@ fn a_damaged_conversation_is_not_exported_in_part() {
 fn the_browser_shows_and_resumes_a_conversation() {
     let home = home_with_both();
     let mut terminal = TestTerminal::open(&home, &["sessions"]);
-    terminal.shows("1 session · 1 conversation");
-    terminal.shows("talk-1: conversation, 2 turns");
-    terminal.shows("heard 11: world");
+    terminal.wait_for_text("1 session · 1 conversation");
+    terminal.wait_for_text("talk-1: conversation, 2 turns");
+    terminal.wait_for_text("heard 11: world");
     // The keys of sessions do not work on a conversation.
-    terminal.types("x");
-    terminal.shows("conversations are only read here");
-    terminal.types("\r");
-    terminal.shows("spawn>");
-    terminal.types("again\r");
-    terminal.shows(": again");
-    terminal.types("/exit\r");
-    terminal.shows("talk-1: conversation, 4 turns");
-    terminal.types("q");
+    terminal.type_keys("x");
+    terminal.wait_for_text("conversations are only read here");
+    terminal.type_keys("\r");
+    terminal.wait_for_text("spawn>");
+    terminal.type_keys("again\r");
+    terminal.wait_for_text(": again");
+    terminal.type_keys("/exit\r");
+    terminal.wait_for_text("talk-1: conversation, 4 turns");
+    terminal.type_keys("q");
     assert_eq!(terminal.wait(), 0);
-    assert_eq!(spawn(&home, &["--list-sessions", "--json"], "").done().matches("\"turn_count\": 4").count(), 1);
+    assert_eq!(
+        spawn(&home, &["--list-sessions", "--json"], "").expect_success().matches("\"turn_count\": 4").count(),
+        1
+    );
 }

@@ -21,14 +21,14 @@ fn an_agent_from_the_config_runs_over_every_channel() {
     });
     let mut home = home_with_harnesses("my-agent", json!({ "mine": mine }));
 
-    let ran = home.coven(&["run", "mine", "say in a terminal"]).done();
+    let ran = home.coven(&["run", "mine", "say in a terminal"]).expect_success();
     assert!(ran.contains("in a terminal"), "{ran}");
 
     let session = home.launch_with(json!({ "harness": "mine", "channel": "acp", "prompt": "say over ACP" }));
     home.wait_for_text(&session.id, "over ACP");
 
     home.env.push(("AURORA_SPAWN_TOOL".to_owned(), "mine".to_owned()));
-    spawn(&home, &["-i", "--session", "s"], "say printed\n").done();
+    spawn(&home, &["-i", "--session", "s"], "say printed\n").expect_success();
     let entries = lines(&home, "s");
     assert_eq!(entries[0]["harness"], "mine");
     assert!(entries.iter().any(|line| line["content"] == "printed"), "{entries:?}");
@@ -42,7 +42,7 @@ fn a_wrapper_can_be_based_on_a_built_in_agent() {
     home.write_agent("my-claude", "#!/bin/sh\necho \"got:$MODE $*:\"\n");
     home.start();
 
-    let ran = home.coven(&["run", "wrapped", "fix it"]).done();
+    let ran = home.coven(&["run", "wrapped", "fix it"]).expect_success();
     assert!(ran.contains("got:quiet --model opus -- fix it:"), "{ran}");
 
     let task: Value = home.json(&["task", "add", "Do it", "--harness", "wrapped", "--json"]);
@@ -57,7 +57,7 @@ fn a_wrapper_can_be_based_on_a_built_in_agent() {
 fn an_agent_based_on_an_unknown_one_is_reported_with_its_key() {
     let home = TestHome::new();
     home.configure(json!({ "harnesses": { "mine": { "like": "hal9000" } } }));
-    let message = home.coven(&["config", "check"]).refused(2);
+    let message = home.coven(&["config", "check"]).expect_failure(2);
     assert!(message.contains("harnesses.mine") && message.contains("like: \"hal9000\""), "{message}");
 }
 
@@ -71,6 +71,6 @@ fn an_agent_without_a_terminal_is_listed_and_refused_with_the_reason() {
     assert!(ids.contains(&"goose") && !ids.contains(&"cursor"), "{ids:?}");
     let cline = listed["items"].as_array().expect("a list").iter().find(|it| it["id"] == "cline").expect("is listed");
     assert_eq!(cline["argv"].as_array().and_then(|argv| argv.last()), Some(&json!("--acp")));
-    let message = home.coven(&["run", "cline", "fix it"]).refused(2);
+    let message = home.coven(&["run", "cline", "fix it"]).expect_failure(2);
     assert!(message.contains("in a terminal") && message.contains("harnesses.cline.prompt"), "{message}");
 }

@@ -13,7 +13,7 @@ fn chosen(home: &TestHome) -> [String; 3] {
     let id = word(&task["id"]);
     home.start_task(&id);
     let step = eventually("the step has a session", || home.agents_of(&id).pop()?.session_id);
-    spawn(home, &["-i", "--session", "s"], "").done();
+    spawn(home, &["-i", "--session", "s"], "").expect_success();
     [word(&session["harness"]), home.session(&step.to_string()).harness, word(&lines(home, "s")[0]["harness"])]
 }
 
@@ -52,7 +52,7 @@ fn the_agent_of_an_older_config_is_the_default_for_all() {
 fn without_an_installed_agent_the_message_has_advice() {
     let home = TestHome::new();
     std::fs::remove_file(home.agents().join("claude")).expect("exists");
-    let message = home.coven(&["run", "--json"]).refused(2);
+    let message = home.coven(&["run", "--json"]).expect_failure(2);
     assert!(message.contains("claude, codex") && message.contains("defaultHarness"), "{message}");
 }
 
@@ -62,6 +62,6 @@ fn a_config_with_the_unused_conversations_block_is_accepted_with_a_warning() {
     home.configure(json!({ "conversations": { "maxTokens": 5 } }));
     let checked = home.coven(&["config", "check"]);
     assert!(checked.stderr.contains("conversations: this setting has no effect"), "{}", checked.stderr);
-    checked.done();
+    checked.expect_success();
     home.start();
 }

@@ -1,7 +1,7 @@
 //! The daemon's answers match the OpenAPI document.
 
 use coven_testing::TestHome;
-use coven_testing::agents::behaving;
+use coven_testing::agents::agent_with_traits;
 use serde_json::{Value, json};
 
 /// Finds the parts of a value that do not match its schema, as paths into the value.
@@ -72,7 +72,8 @@ fn assert_documented(home: &TestHome, document: &Value, route: &str, path: &str)
 
 #[test]
 fn the_state_of_an_agent_matches_the_document() {
-    let config = json!({ "harnesses": { "mute": behaving("silent"), "odd": behaving("modes_list") } });
+    let config =
+        json!({ "harnesses": { "mute": agent_with_traits("silent"), "odd": agent_with_traits("modes_list") } });
     let home = TestHome::started_with_agent(config);
     let repo = home.make_repo("app");
     let document: Value = home.read("/api/openapi.json");
@@ -101,7 +102,7 @@ fn the_history_of_a_task_matches_the_document() {
     let document: Value = home.read("/api/openapi.json");
     let task: Value = home.post("/api/v1/tasks", &json!({ "title": "first", "tags": ["a"] })).json();
     let id = task["id"].as_str().expect("an id");
-    home.coven(&["task", "edit", id, "--title", "second", "--priority", "1"]).done();
+    home.coven(&["task", "edit", id, "--title", "second", "--priority", "1"]).expect_success();
 
     let path = format!("/api/v1/tasks/{id}/history");
     let history = assert_documented(&home, &document, "/api/v1/tasks/{id}/history", &path);

@@ -112,7 +112,7 @@ fn an_agent_in_a_session_asks_and_gets_the_answer() {
     let id = waiting(&home);
     let set: Value = home.json(&["questions", "show", &id, "--json"]);
     assert_eq!(set["session_id"], "0c7e49a2-1111-4222-8333-444455556666");
-    home.coven(&["answer", &id[..8], "--option", "B"]).done();
+    home.coven(&["answer", &id[..8], "--option", "B"]).expect_success();
     let text = format!("[Session: {} | Questions: 1]\n\nHere are the user's answers:\n\n1. Which?\n→ B", &id[..8]);
     assert_eq!(server.end()["content"], json!([{"type": "text", "text": text}]));
 }
@@ -150,7 +150,7 @@ fn ask_08_the_next_command_abandons_the_sets_of_a_killed_server() {
     server.wait();
     assert_eq!(home.items::<Value>(&["questions", "list", "--json"]), [Value::Null; 0]);
     assert_eq!(status(&home, &id), "abandoned");
-    let refusal = home.coven(&["answer", &id, "--option", "A"]).refused(4);
+    let refusal = home.coven(&["answer", &id, "--option", "A"]).expect_failure(4);
     assert!(refusal.contains("abandoned"), "{refusal}");
 }
 
@@ -164,7 +164,7 @@ fn input_that_ends_immediately_leaves_no_pending_set() {
     ];
     let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
     for _ in 0..20 {
-        home.coven_with_input(&["mcp"], input.as_bytes()).done();
+        home.coven_with_input(&["mcp"], input.as_bytes()).expect_success();
     }
     let sets: Vec<Value> = home.items(&["questions", "list", "--all", "--json"]);
     assert!(sets.iter().all(|set| set["status"] == "abandoned"), "{sets:?}");
@@ -265,7 +265,7 @@ fn an_agent_reads_sessions_and_messages_page_by_page() {
 fn on_a_terminal_the_server_explains_its_purpose() {
     let home = TestHome::new();
     let mut terminal = TestTerminal::open(&home, &["mcp"]);
-    terminal.shows("coven mcp install <agent>");
+    terminal.wait_for_text("coven mcp install <agent>");
     assert_eq!(terminal.wait(), 2);
 }
 
@@ -273,26 +273,30 @@ fn on_a_terminal_the_server_explains_its_purpose() {
 fn the_server_is_added_to_and_removed_from_the_settings_of_an_agent() {
     let home = TestHome::new();
     let file = home.user().join(".gemini/settings.json");
-    let shown = home.coven(&["mcp", "install", "gemini", "--dry-run"]).done();
+    let shown = home.coven(&["mcp", "install", "gemini", "--dry-run"]).expect_success();
     assert!(shown.contains("settings.json:") && shown.contains("\"mcpServers\""), "{shown}");
-    assert_eq!(home.coven(&["mcp", "install", "gemini", "--print"]).done(), shown, "the earlier name of the flag");
-    let refusal = home.coven(&["mcp", "install", "gemini"]).refused(2);
+    assert_eq!(
+        home.coven(&["mcp", "install", "gemini", "--print"]).expect_success(),
+        shown,
+        "the earlier name of the flag"
+    );
+    let refusal = home.coven(&["mcp", "install", "gemini"]).expect_failure(2);
     assert!(refusal.contains("--yes") && !file.exists(), "there is no terminal to ask on: {refusal}");
 
     fs::create_dir_all(file.parent().expect("a folder")).expect("disk has space");
     let before = "{\n  // mine\n  \"theme\": \"dark\"\n}\n";
     fs::write(&file, before).expect("disk has space");
-    home.coven(&["mcp", "install", "gemini", "--yes"]).done();
+    home.coven(&["mcp", "install", "gemini", "--yes"]).expect_success();
     let text = fs::read_to_string(&file).expect("a file");
     assert!(text.contains("// mine") && text.contains("\"coven\""), "{text}");
-    assert!(home.coven(&["mcp", "install", "gemini", "--yes"]).done().contains("already installed"));
+    assert!(home.coven(&["mcp", "install", "gemini", "--yes"]).expect_success().contains("already installed"));
     let out: Value = home.json(&["mcp", "uninstall", "gemini", "--yes", "--json"]);
     assert_eq!((&out["outcome"], &out["agent"]), (&json!("uninstalled"), &json!("gemini")));
     let text = fs::read_to_string(&file).expect("a file");
     assert!(!text.contains("coven") && text.contains("// mine") && text.contains("dark"), "{text}");
 
     fs::write(&file, "{ broken").expect("disk has space");
-    let refusal = home.coven(&["mcp", "install", "gemini", "--yes"]).refused(2);
+    let refusal = home.coven(&["mcp", "install", "gemini", "--yes"]).expect_failure(2);
     assert!(refusal.contains("settings.json"), "{refusal}");
     assert_eq!(fs::read_to_string(&file).expect("a file"), "{ broken");
     let unknown = home.coven(&["mcp", "install", "emacs"]);

@@ -66,7 +66,7 @@ fn assert_each_once(found: &[String], expected: &[String]) {
 
 fn ask(home: &TestHome) -> String {
     let question = json!([{"title": "T", "prompt": "Which?", "options": [{"label": "A"}, {"label": "B"}]}]);
-    home.coven(&["ask", &question.to_string(), "--no-wait"]).done().trim().to_owned()
+    home.coven(&["ask", &question.to_string(), "--no-wait"]).expect_success().trim().to_owned()
 }
 
 #[test]
@@ -79,14 +79,14 @@ fn question_sets_are_paged_with_and_without_a_daemon() {
     sets.append(&mut added);
     assert_eq!(found, sets, "oldest first, and the set that was added");
 
-    sets.iter().take(5).for_each(|id| drop(home.coven(&["answer", id, "--option", "A"]).done()));
+    sets.iter().take(5).for_each(|id| drop(home.coven(&["answer", id, "--option", "A"]).expect_success()));
     let found = walk_verb(&home, &["questions", "history"], "id", || {
-        home.coven(&["answer", &sets[5], "--option", "B"]).done();
+        home.coven(&["answer", &sets[5], "--option", "B"]).expect_success();
     });
     assert_each_once(&found, &sets[..5]);
     assert!(!found.contains(&sets[5]), "the newest come first");
     assert_each_once(&walk_verb(&home, &["questions", "list", "--all"], "id", || {}), &sets);
-    home.coven(&["questions", "--cursor", "x"]).refused(2);
+    home.coven(&["questions", "--cursor", "x"]).expect_failure(2);
 
     home.start();
     let mut waiting = vec![sets[6].clone(), sets[7].clone()];
@@ -105,7 +105,7 @@ fn the_record_of_a_question_set_is_the_same_from_the_verb_and_from_the_daemon() 
     let id = ask(&home);
     let shown: Value = home.json(&["questions", "show", &id, "--json"]);
     assert_eq!(shown, home.read::<Value>(&format!("{}/{id}", ListQuestions::ROUTE.path)));
-    home.coven(&["answer", &id, "--option", "A"]).done();
+    home.coven(&["answer", &id, "--option", "A"]).expect_success();
     let answered: Value = home.json(&["questions", "answers", &id, "--json"]);
     assert_eq!(answered["answers"], json!([{"question_index": 0, "selected_options": ["A"], "custom_text": null}]));
 }
@@ -132,7 +132,7 @@ fn tasks_history_runs_and_agents_are_paged() {
     assert_each_once(&walk_verb(&home, &["workflow", "list"], "id", || {}), &runs);
 
     let task = &tasks[0];
-    let edit = |title: &str| drop(home.coven(&["task", "edit", task, "--title", title]).done());
+    let edit = |title: &str| drop(home.coven(&["task", "edit", task, "--title", title]).expect_success());
     (0..5).for_each(|number| edit(&number.to_string()));
     let path = ListTaskHistory::of(task).target().to_owned();
     let changes: Vec<Value> = home.read::<List<Value>>(&path).items;

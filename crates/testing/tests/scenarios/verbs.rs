@@ -15,10 +15,10 @@ fn init_creates_a_home_for_commands_in_subfolders() {
     let home = TestHome::new();
     fs::remove_dir_all(home.path()).expect("exists");
 
-    let output = home.coven(&["init"]).done();
+    let output = home.coven(&["init"]).expect_success();
 
     assert!(output.contains(".coven") && output.contains("coven run demo"), "{output}");
-    home.coven(&["config", "check"]).done();
+    home.coven(&["config", "check"]).expect_success();
     let below = home.make_folder("a/b");
     let output = home.command(&["daemon", "status", "--json"]).current_dir(&below).output().expect("coven runs");
     let status: Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -26,7 +26,7 @@ fn init_creates_a_home_for_commands_in_subfolders() {
     assert_eq!((&status["ok"], &status["home"]), (&json!(false), &json!(expected)));
     // A second init changes nothing.
     let config = fs::read(home.path().join("config.json")).expect("a config");
-    home.coven(&["init"]).done();
+    home.coven(&["init"]).expect_success();
     // Git only sees the files that a project may share.
     let script = "git init -q; mkdir -p .coven/grimoires; touch .coven/grimoires/a.yaml .coven/coven.db; git add -A; git ls-files";
     let shared =
@@ -47,8 +47,8 @@ fn the_demo_shows_a_plan_asks_and_ends() {
     let mut terminal = TestTerminal::open(&home, &["run", "demo"]);
 
     assert_eq!(terminal.wait(), 0);
-    terminal.shows("session ended: exit code 0");
-    terminal.is_as_it_was();
+    terminal.wait_for_text("session ended: exit code 0");
+    terminal.assert_settings_restored();
     let id = home.sessions().remove(0).id;
     assert_eq!(home.wait_for_end(&id).status, "completed");
     check_invariants(&home);
@@ -60,8 +60,8 @@ fn the_question_of_the_demo_times_out_and_late_keys_are_not_shown() {
     home.env.push(("COVEN_DEMO_SPEED".to_owned(), "0.2".to_owned()));
     let mut terminal = TestTerminal::with_size(&home, &["run", "demo"], 50, 120);
 
-    terminal.shows("continuing with yes");
-    terminal.types("late");
+    terminal.wait_for_text("continuing with yes");
+    terminal.type_keys("late");
 
     assert_eq!(terminal.wait(), 0);
     let id = home.sessions().remove(0).id;
@@ -75,7 +75,7 @@ fn the_question_of_the_demo_times_out_and_late_keys_are_not_shown() {
 #[test]
 fn attach_without_a_running_session_shows_the_newest_ended_one() {
     let home = TestHome::started();
-    let message = home.coven(&["attach"]).refused(3);
+    let message = home.coven(&["attach"]).expect_failure(3);
     assert!(message.contains("there is no session yet") && message.contains("coven run"), "{message}");
     home.wait_for_end(&home.launch("say first").id);
     let newest = home.launch("say second").id;
@@ -84,7 +84,7 @@ fn attach_without_a_running_session_shows_the_newest_ended_one() {
     let ran = home.coven(&["attach"]);
 
     assert!(ran.stderr.contains("no session is running") && ran.stderr.contains(&newest), "{ran:?}");
-    assert!(ran.done().contains("second"));
+    assert!(ran.expect_success().contains("second"));
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_harness_from_the_config_is_run_with_its_settings() {
 
     // The flag comes first, and the prompt is one argument.
     assert_eq!(home.log_text(&session.id), "prompt:--ask env MODE\r\n[\"--ask\", \"env MODE ;; args\"]\r\n");
-    let doctor = home.coven(&["harness", "doctor"]).done();
+    let doctor = home.coven(&["harness", "doctor"]).expect_success();
     assert!(doctor.contains("fake-agent 1.0.0"), "{doctor}");
 }
 
@@ -129,21 +129,21 @@ fn a_session_can_be_shown_in_every_format() {
     let home = TestHome::started();
     let id = home.run_to_end("say hello ;; exit 3").id;
 
-    assert!(home.coven(&["show", &id]).done().contains("exit code 3"));
-    assert_eq!(home.coven(&["screen", &id]).done(), "hello\n");
+    assert!(home.coven(&["show", &id]).expect_success().contains("exit code 3"));
+    assert_eq!(home.coven(&["screen", &id]).expect_success(), "hello\n");
     let screen: Value = home.json(&["screen", &id, "--format", "json"]);
     assert_eq!((&screen["rows"], &screen["text"]), (&json!(24), &json!("hello")));
-    assert_eq!(home.coven(&["export", &id, "--format", "text"]).done(), "hello\n");
-    let cast = lines(&home.coven(&["export", &id, "--format", "asciicast"]).done());
+    assert_eq!(home.coven(&["export", &id, "--format", "text"]).expect_success(), "hello\n");
+    let cast = lines(&home.coven(&["export", &id, "--format", "asciicast"]).expect_success());
     assert_eq!((&cast[0]["version"], &cast[0]["width"], &cast[1][1]), (&json!(2), &json!(80), &json!("o")));
     assert_eq!(cast[1][2], "hello\r\n");
-    let ledger = lines(&home.coven(&["export", &id, "--format", "jsonl"]).done());
+    let ledger = lines(&home.coven(&["export", &id, "--format", "jsonl"]).expect_success());
     assert_eq!(
         ledger.iter().map(|it| it["kind"].as_str().expect("a kind")).collect::<Vec<_>>(),
         ["start", "output", "exit"]
     );
     let file = home.project().join("out.html");
-    home.coven(&["export", &id, "--format", "html", "--output", file.to_str().expect("text")]).done();
+    home.coven(&["export", &id, "--format", "html", "--output", file.to_str().expect("text")]).expect_success();
     assert!(fs::read_to_string(&file).expect("a page").contains("hello"));
     let waited = home.coven(&["wait", &id, "--json"]);
     assert_eq!(waited.code, 1, "the session failed");
@@ -160,8 +160,8 @@ fn replay_on_a_terminal_plays_and_restores_the_terminal() {
     let mut terminal = TestTerminal::open(&home, &["replay", &session.id, "--speed", "max"]);
 
     assert_eq!(terminal.wait(), 0);
-    terminal.shows("bye");
-    terminal.is_as_it_was();
+    terminal.wait_for_text("bye");
+    terminal.assert_settings_restored();
 }
 
 #[test]
@@ -189,9 +189,9 @@ fn the_schema_can_be_rolled_back_and_migrated_without_a_daemon() {
     let id = home.run_to_end("say kept").id;
     home.stop();
 
-    home.coven(&["db", "rollback"]).done();
-    assert!(home.coven(&["db", "status"]).done().contains("0001"));
-    home.coven(&["db", "migrate"]).done();
+    home.coven(&["db", "rollback"]).expect_success();
+    assert!(home.coven(&["db", "status"]).expect_success().contains("0001"));
+    home.coven(&["db", "migrate"]).expect_success();
     home.start();
 
     assert_eq!(home.log_text(&id), "kept\r\n");
@@ -204,11 +204,11 @@ fn stop_leaves_sessions_running_and_kill_sessions_ends_them() {
     let id = home.launch("echo").id;
     home.wait_for_output(&id, "ready\r\n");
 
-    home.coven(&["daemon", "stop"]).done();
+    home.coven(&["daemon", "stop"]).expect_success();
     assert_eq!(home.harness_processes(&id).len(), 1);
     home.start();
     assert_eq!(home.session(&id).status, "running");
-    home.coven(&["daemon", "stop", "--kill-sessions"]).done();
+    home.coven(&["daemon", "stop", "--kill-sessions"]).expect_success();
 
     assert!(home.harness_processes(&id).is_empty());
     home.start();
@@ -219,14 +219,14 @@ fn stop_leaves_sessions_running_and_kill_sessions_ends_them() {
 #[test]
 fn earlier_names_of_verbs_have_the_help_of_their_verbs_and_are_not_listed() {
     let home = TestHome::new();
-    let commands = home.coven(&["--help"]).done();
+    let commands = home.coven(&["--help"]).expect_success();
     for (earlier, verb) in
         [("migrate", &["db", "import"]), ("retention", &["db", "sweep"]), ("rescue", &["task", "rescue"])]
     {
-        let help = home.coven(&[verb[0], verb[1], "--help"]).done();
+        let help = home.coven(&[verb[0], verb[1], "--help"]).expect_success();
         assert!(help.contains(&format!("Usage: coven {} ", verb.join(" "))), "{help}");
-        assert_eq!(home.coven(&[earlier, "--help"]).done(), help);
-        assert_eq!(home.coven(&["help", earlier]).done(), help);
+        assert_eq!(home.coven(&[earlier, "--help"]).expect_success(), help);
+        assert_eq!(home.coven(&["help", earlier]).expect_success(), help);
         assert!(!commands.contains(&format!("\n  {earlier} ")), "{commands}");
     }
 }
@@ -235,14 +235,14 @@ fn earlier_names_of_verbs_have_the_help_of_their_verbs_and_are_not_listed() {
 fn doctor_completions_version_logs_and_schemas_work() {
     let home = TestHome::started();
 
-    let report = home.coven(&["doctor"]).done();
+    let report = home.coven(&["doctor"]).expect_success();
     assert!(report.contains("daemon") && report.contains("claude"), "{report}");
     assert!(home.json::<Value>(&["doctor", "--json"]).is_array());
     for shell in ["bash", "zsh", "fish"] {
-        assert!(home.coven(&["completions", shell]).done().contains("coven complete"), "{shell}");
+        assert!(home.coven(&["completions", shell]).expect_success().contains("coven complete"), "{shell}");
     }
-    assert!(home.coven(&["--version"]).done().starts_with("coven "));
-    assert!(home.coven(&["daemon", "logs"]).done().contains("the daemon is ready"));
+    assert!(home.coven(&["--version"]).expect_success().starts_with("coven "));
+    assert!(home.coven(&["daemon", "logs"]).expect_success().contains("the daemon is ready"));
     assert!(home.json::<Value>(&["config", "schema"])["properties"].is_object());
     let openapi: Value = home.read("/api/openapi.json");
     assert!(openapi["paths"]["/api/v1/sessions"].is_object());

@@ -125,7 +125,7 @@ fn arrays_are_not_accepted_in_place_of_objects() {
         (session("/start"), "[]"),
     ] {
         let answer = home.request(Method::POST, &path, Some(body.as_bytes().to_vec()));
-        let message = answer.refused(400, "invalid_request");
+        let message = answer.expect_error(400, "invalid_request");
         assert!(message.contains("object"), "{path} {body}: {message}");
     }
     assert_eq!(home.sessions().len(), 1);
@@ -148,10 +148,10 @@ fn every_route_refuses_unknown_query_parameters() {
 
     for route in ALL {
         let answer = home.request(method_of(route), &format!("{}?unknown=1", path_of(route)), None);
-        let message = answer.refused(400, "invalid_request");
+        let message = answer.expect_error(400, "invalid_request");
         assert!(message.contains("\"unknown\""), "{}: {message}", route.name);
     }
-    home.get("/api/openapi.json?x=1").refused(400, "invalid_request");
+    home.get("/api/openapi.json?x=1").expect_error(400, "invalid_request");
     assert_eq!(home.get("/api/v1/sessions?limit=1").status, 200);
 }
 
@@ -162,7 +162,7 @@ fn every_route_refuses_a_body_with_an_unknown_field_or_that_is_not_an_object() {
     for route in ALL.iter().filter(|route| route.has_body) {
         let refusal = |body: &str| {
             let answer = home.request(method_of(route), &path_of(route), Some(body.as_bytes().to_vec()));
-            answer.refused(400, "invalid_request")
+            answer.expect_error(400, "invalid_request")
         };
         let message = refusal(r#"{"colour":"red"}"#);
         assert!(message.contains("`colour`"), "{}: {message}", route.name);
@@ -201,7 +201,7 @@ fn an_oversized_body_is_refused_and_the_daemon_keeps_running() {
     let answer = home.try_request(Method::POST, "/api/v1/sessions", Some(body.into_bytes()));
 
     // The daemon may close the connection before the end of the body, but only after it has answered.
-    answer.expect("response").refused(413, "body_too_large");
+    answer.expect("response").expect_error(413, "body_too_large");
     assert_eq!(home.sessions(), []);
     assert!(home.health().ok);
 }
@@ -239,14 +239,14 @@ fn an_invalid_body_is_refused_with_a_message() {
         (format!("/api/v1/sessions/{id}/resize"), r#"{"rows":0,"cols":80}"#.to_owned()),
     ] {
         let answer = home.request(Method::POST, &path, Some(body.clone().into_bytes()));
-        let message = answer.refused(400, "invalid_request");
+        let message = answer.expect_error(400, "invalid_request");
         assert!(!message.is_empty(), "{path} {body}");
     }
-    home.get("/api/v1/nothing").refused(404, "not_found");
-    home.request(Method::PUT, "/api/v1/sessions", None).refused(405, "method_not_allowed");
-    home.get(&format!("/api/v1/sessions/{id}/attach")).refused(400, "invalid_request");
+    home.get("/api/v1/nothing").expect_error(404, "not_found");
+    home.request(Method::PUT, "/api/v1/sessions", None).expect_error(405, "method_not_allowed");
+    home.get(&format!("/api/v1/sessions/{id}/attach")).expect_error(400, "invalid_request");
     for query in ["limit=0", "limit=x", "status=tired", "cursor=nonsense", "what=this"] {
-        home.get(&format!("/api/v1/sessions?{query}")).refused(400, "invalid_request");
+        home.get(&format!("/api/v1/sessions?{query}")).expect_error(400, "invalid_request");
     }
     assert_eq!(home.session(&id).status, "running");
 }

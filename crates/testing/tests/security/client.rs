@@ -124,7 +124,7 @@ fn tls_trusts_only_the_given_roots() {
     let home = TestHome::new();
     // The daemon receives the proxy's name as Host.
     home.configure(json!({ "http": { "allowedHosts": [format!("localhost:{port}")] } }));
-    home.coven(&["daemon", "start", "--listen", "127.0.0.1:0"]).done();
+    home.coven(&["daemon", "start", "--listen", "127.0.0.1:0"]).expect_success();
     let inside = home.health().listen.expect("is listening");
     let token = std::fs::read_to_string(home.path().join("token")).expect("token");
     let address = |host: &str, roots: &[u8]| Address::Tls {

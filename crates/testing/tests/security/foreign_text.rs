@@ -4,14 +4,14 @@
 use std::fs;
 use std::process::Command;
 
-use coven_testing::{Ran, TestHome, TestTerminal, program};
+use coven_testing::{CommandOutput, TestHome, TestTerminal, program};
 use serde_json::json;
 
 /// Sets the window title, reverses the text direction and clears the screen.
 const CONTROL_TEXT: &str = "owned\u{1b}]0;x\u{7}\u{202e}\u{9b}2Jy";
 
 #[track_caller]
-fn assert_harmless(ran: &Ran) {
+fn assert_harmless(ran: &CommandOutput) {
     let is_control =
         |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let text = format!("{}{}", ran.stdout, ran.stderr);
@@ -40,7 +40,7 @@ fn the_preview_in_the_session_browser_omits_direction_marks() {
     let id = home.launch("say before\u{202e}after ;; hang").id;
     home.wait_for_output(&id, "after");
     let terminal = TestTerminal::with_size(&home, &["sessions"], 24, 120);
-    terminal.shows("beforeafter");
+    terminal.wait_for_text("beforeafter");
     let shown = String::from_utf8_lossy(&terminal.bytes()).into_owned();
     assert!(!shown.contains('\u{202e}'), "{shown:?}");
 }

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use coven_testing::{Ran, TestHome, program};
+use coven_testing::{CommandOutput, TestHome, program};
 use rustix::fs::{CWD, Mode, mkfifoat};
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ const MEMORY: u64 = 256 << 10;
 /// Asks a question and returns the id of the set.
 fn ask(home: &TestHome) -> String {
     let known = ids(home);
-    home.coven(&["ask", QUESTION, "--no-wait"]).done();
+    home.coven(&["ask", QUESTION, "--no-wait"]).expect_success();
     ids(home).into_iter().find(|id| !known.contains(id)).expect("new set")
 }
 
@@ -31,7 +31,7 @@ fn request(home: &TestHome, id: &str) -> PathBuf {
 }
 
 /// Runs a shell command in which `$0` is coven, with a memory limit per process.
-fn with_memory_limit(home: &TestHome, line: &str) -> Ran {
+fn with_memory_limit(home: &TestHome, line: &str) -> CommandOutput {
     let mut command = Command::new("/bin/sh");
     command.arg("-c").arg(format!("ulimit -d {MEMORY}; {line}")).arg(program::coven());
     command.env_clear().envs(home.variables()).current_dir(home.project()).stdin(Stdio::null());
@@ -54,12 +54,12 @@ fn a_fifo_as_request_file_breaks_only_its_question_set() {
     mkfifoat(CWD, request(&home, &broken), Mode::from_raw_mode(0o600)).expect("fifo");
 
     assert_eq!(ids(&home), std::slice::from_ref(&sound));
-    let listed = home.coven(&["questions", "list", "--all", "--json"]).done();
+    let listed = home.coven(&["questions", "list", "--all", "--json"]).expect_success();
     assert!(listed.contains("is a fifo, not a regular file"), "{listed}");
-    let inbox = home.coven(&["inbox", "--json"]).done();
+    let inbox = home.coven(&["inbox", "--json"]).expect_success();
     assert!(inbox.contains(&sound) && inbox.contains("is a fifo, not a regular file"), "{inbox}");
-    home.coven(&["answer", &sound, "--answers", r#"{"0":{"selectedOption":"A"}}"#]).done();
-    home.coven(&["questions", "dismiss", &broken]).done();
+    home.coven(&["answer", &sound, "--answers", r#"{"0":{"selectedOption":"A"}}"#]).expect_success();
+    home.coven(&["questions", "dismiss", &broken]).expect_success();
 }
 
 #[test]
@@ -70,10 +70,10 @@ fn a_sparse_request_file_of_a_gigabyte_takes_little_memory() {
     file.set_len(1 << 30).expect("sparse file");
     drop(file);
 
-    let inbox = home.coven(&["inbox", "--json"]).done();
+    let inbox = home.coven(&["inbox", "--json"]).expect_success();
     assert!(inbox.contains(&sound) && inbox.contains("is larger than 4 MiB"), "{inbox}");
     assert!(peak_memory(&home) < MEMORY, "{} KiB", peak_memory(&home));
-    let listed = with_memory_limit(&home, "exec \"$0\" questions list --all --json").done();
+    let listed = with_memory_limit(&home, "exec \"$0\" questions list --all --json").expect_success();
     assert!(listed.contains(&sound) && listed.contains("is larger than 4 MiB"), "{listed}");
 }
 

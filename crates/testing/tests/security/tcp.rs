@@ -16,7 +16,7 @@ pub struct Listening {
 impl Listening {
     pub fn new() -> Self {
         let home = TestHome::new();
-        home.coven(&["daemon", "start", "--listen", "127.0.0.1:0"]).done();
+        home.coven(&["daemon", "start", "--listen", "127.0.0.1:0"]).expect_success();
         let address = home.health().listen.expect("is listening");
         let token = std::fs::read_to_string(home.path().join("token")).expect("token").trim().to_owned();
         Self { home, address, token }
@@ -142,10 +142,10 @@ fn listening_beyond_loopback_is_refused() {
     for address in ["0.0.0.0:0", "[::]:0"] {
         let home = TestHome::new();
 
-        let message = home.coven(&["daemon", "start", "--listen", address]).refused(2);
+        let message = home.coven(&["daemon", "start", "--listen", address]).expect_failure(2);
         assert!(message.contains("loopback") && message.contains("http.allowRemote"), "{message}");
         home.configure(json!({ "http": { "listen": address } }));
-        let message = home.coven(&["daemon", "start"]).refused(2);
+        let message = home.coven(&["daemon", "start"]).expect_failure(2);
         assert!(message.contains("http.listen") && message.contains("http.allowRemote"), "{message}");
 
         assert!(home.daemons().is_empty());
@@ -157,6 +157,6 @@ fn the_daemon_does_not_listen_on_tcp_by_default() {
     let home = TestHome::started();
 
     assert_eq!(home.health().listen, None);
-    let message = home.coven(&["daemon", "start", "--listen", "127.0.0.1:0"]).refused(4);
+    let message = home.coven(&["daemon", "start", "--listen", "127.0.0.1:0"]).expect_failure(4);
     assert!(message.contains("restart"), "{message}");
 }

@@ -35,7 +35,7 @@ fn a_store_from_a_repository_is_refused() {
         &format!("steps:\n  - name: s\n    type: script\n    command: touch {}\n", mark.display()),
     );
     home.start();
-    home.coven(&["task", "add", "waits"]).done();
+    home.coven(&["task", "add", "waits"]).expect_success();
     home.stop();
     home.configure(json!({ "scheduler": { "autoStart": true } }));
     home.forget_trust();
@@ -48,7 +48,7 @@ fn a_store_from_a_repository_is_refused() {
         &["db", "status"],
         &["run", "claude", "hi"],
     ] {
-        let message = home.coven(verb).refused(4);
+        let message = home.coven(verb).expect_failure(4);
         assert!(message.contains("coven.db") && message.contains("`coven trust"), "{verb:?}: {message}");
     }
     let doctor = home.coven(&["doctor"]);
@@ -105,10 +105,10 @@ fn settings_tracked_by_git_are_trusted_by_exact_content() {
     let keys: Vec<&str> =
         offered["settings"].as_array().expect("list").iter().filter_map(|it| it["key"].as_str()).collect();
     assert_eq!(keys, ["harnesses.claude", "permissions"]);
-    assert!(home.coven(&["trust"]).refused(4).contains("--yes"), "there is no terminal for the question");
+    assert!(home.coven(&["trust"]).expect_failure(4).contains("--yes"), "there is no terminal for the question");
 
-    home.coven(&["trust", "--yes"]).done();
-    home.coven(&["run", "claude", "x", "--background"]).done();
+    home.coven(&["trust", "--yes"]).expect_success();
+    home.coven(&["run", "claude", "x", "--background"]).expect_success();
     wait_until("the trusted program has run", || mark.exists());
 
     let mut changed = config;
@@ -117,10 +117,10 @@ fn settings_tracked_by_git_are_trusted_by_exact_content() {
     home.restart();
     let refused = home.coven(&["run", "claude", "x", "--background"]);
     assert_eq!(refused.code, 4, "{}", refused.stderr);
-    assert!(home.coven(&["trust", "--list"]).done().contains("harnesses.claude"));
-    home.coven(&["trust", "--revoke"]).done();
+    assert!(home.coven(&["trust", "--list"]).expect_success().contains("harnesses.claude"));
+    home.coven(&["trust", "--revoke"]).expect_success();
     assert!(home.daemons().is_empty(), "a running daemon would still use them");
-    assert!(home.coven(&["sessions"]).refused(4).contains("coven.db"));
+    assert!(home.coven(&["sessions"]).expect_failure(4).contains("coven.db"));
 }
 
 #[test]
@@ -143,10 +143,10 @@ fn a_workflow_file_with_commands_requires_trust() {
     home.git("git add -f .coven/grimoires; git commit -qm workflow");
     home.start();
     let task = home.add_task("x", "say hi", &["--workflow", "ours"]);
-    let message = home.coven(&["task", "start", &task]).refused(4);
+    let message = home.coven(&["task", "start", &task]).expect_failure(4);
     assert!(message.contains("grimoires/ours.yaml") && message.contains("`coven trust"), "{message}");
     assert!(!mark.exists());
-    home.coven(&["trust", "--yes"]).done();
+    home.coven(&["trust", "--yes"]).expect_success();
     home.start_task(&task);
     wait_until("the trusted command has run", || mark.exists());
     home.wait_for_task(&task, TaskState::Closed);
@@ -160,9 +160,9 @@ fn the_user_is_asked_once_and_an_agent_never() {
     home.forget_trust();
 
     let mut terminal = TestTerminal::open(&home, &["sessions", "--plain"]);
-    terminal.shows("Use all of this? [y/N]");
+    terminal.wait_for_text("Use all of this? [y/N]");
     assert!(terminal.text().contains("harnesses.claude: runs "), "{}", terminal.text());
-    terminal.types("n\r");
+    terminal.type_keys("n\r");
     assert_eq!(terminal.wait(), 0);
     home.end_daemons();
     let mut terminal = TestTerminal::open(&home, &["sessions", "--plain"]);
@@ -184,10 +184,10 @@ fn the_user_is_asked_once_and_an_agent_never() {
     let mut terminal = TestTerminal::open(&home, &["run", "claude", "x", "--background"]);
     assert_eq!(terminal.wait(), 4, "no question after the user has declined");
     let mut terminal = TestTerminal::open(&home, &["trust"]);
-    terminal.shows("Use all of this? [y/N]");
-    terminal.types("y\r");
+    terminal.wait_for_text("Use all of this? [y/N]");
+    terminal.type_keys("y\r");
     assert_eq!(terminal.wait(), 0);
-    home.coven(&["run", "claude", "x", "--background"]).done();
+    home.coven(&["run", "claude", "x", "--background"]).expect_success();
 }
 
 #[test]
@@ -200,8 +200,8 @@ fn a_command_that_needs_a_setting_asks_and_continues() {
     // Started without a terminal, so the user has not been asked yet.
     home.restart();
     let mut terminal = TestTerminal::open(&home, &["run", "claude", "x", "--background"]);
-    terminal.shows("Use all of this? [y/N]");
-    terminal.types("y\r");
+    terminal.wait_for_text("Use all of this? [y/N]");
+    terminal.type_keys("y\r");
     assert_eq!(terminal.wait(), 0, "{}", terminal.text());
     wait_until("the trusted program has run", || mark.exists());
 }
@@ -231,7 +231,7 @@ fn a_link_in_a_home_is_refused_and_its_target_unchanged() {
     let elsewhere = home.folder().join("elsewhere");
     fs::rename(home.path(), &elsewhere).expect("rename in one file system");
     symlink(&elsewhere, home.path()).expect("symbolic link");
-    assert!(home.coven(&["sessions"]).refused(4).contains("symbolic link"));
+    assert!(home.coven(&["sessions"]).expect_failure(4).contains("symbolic link"));
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn a_linked_config_is_only_used_in_the_home_of_the_user() {
         let _ = fs::remove_file(folder.join("config.json"));
         symlink(&elsewhere, folder.join("config.json")).expect("symbolic link");
     }
-    let message = home.coven(&["sessions"]).refused(2);
+    let message = home.coven(&["sessions"]).expect_failure(2);
     assert!(message.contains(&home.path().join("config.json").display().to_string()), "{message}");
 
     let shown: Value = home.json(&["config", "show", "--home", &users.display().to_string()]);
@@ -299,9 +299,9 @@ fn a_home_of_another_user_is_refused_and_unchanged() {
     let home = TestHome::new();
     chown(home.path(), Some(OTHER_UID), Some(OTHER_UID)).expect("permitted for root");
     let before = names(&home.path());
-    assert!(home.coven(&["sessions"]).refused(4).contains("another user"));
+    assert!(home.coven(&["sessions"]).expect_failure(4).contains("another user"));
     let named = home.path().display().to_string();
-    assert!(home.coven(&["sessions", "--home", &named]).refused(4).contains("another user"));
+    assert!(home.coven(&["sessions", "--home", &named]).expect_failure(4).contains("another user"));
     assert_eq!(names(&home.path()), before);
 }
 
@@ -367,11 +367,11 @@ fn a_missing_home_is_not_created() {
     // An existing folder with other files does not become a home either.
     let project = home.project().display().to_string();
     fs::write(home.project().join("main.rs"), "").expect("disk has space");
-    assert!(home.coven(&["sessions", "--home", &project]).refused(2).contains("coven init --home"));
+    assert!(home.coven(&["sessions", "--home", &project]).expect_failure(2).contains("coven init --home"));
     assert!(!wrong.exists() && !home.project().join("coven.db").exists());
-    home.coven(&["init", "--home", &text]).done();
-    home.coven(&["sessions", "--home", &text]).done();
-    home.coven(&["daemon", "stop", "--home", &text]).done();
+    home.coven(&["init", "--home", &text]).expect_success();
+    home.coven(&["sessions", "--home", &text]).expect_success();
+    home.coven(&["daemon", "stop", "--home", &text]).expect_success();
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -398,7 +398,7 @@ fn the_tool_and_agent_definitions_of_a_project_require_trust() {
     assert!(refused.stderr.contains("`coven trust`") && refused.code != 0, "{}", refused.stderr);
     let other = home.coven_with_input(&["spawn", "-i"], b"hello\n/exit\n");
     assert!(other.stderr.contains("spawner.tool") && !mark.exists(), "{}", other.stderr);
-    home.coven(&["trust", "--yes"]).done();
+    home.coven(&["trust", "--yes"]).expect_success();
     let agreed = home.coven_with_input(&spawn, b"/exit\n");
     assert!(agreed.code == 0 && !agreed.stderr.contains("`coven trust`"), "{}", agreed.stderr);
 }
@@ -422,7 +422,7 @@ fn the_daemon_does_not_write_files_through_links() {
         assert_eq!(fs::metadata(&target).expect("still exists").mode() & 0o777, 0o755, "{name}");
         if name != "config.schema.json" {
             home.forget_trust();
-            let message = home.coven(&["sessions"]).refused(4);
+            let message = home.coven(&["sessions"]).expect_failure(4);
             assert!(message.contains("coven trust"), "{name}: {message}");
         }
     }
@@ -440,9 +440,9 @@ fn a_workflow_prompt_for_a_shell_requires_trust() {
     home.git("git add -f .coven/grimoires; git commit -qm workflow");
     home.start();
     let task = home.add_task("x", "say hi", &[]);
-    let message = home.coven(&["task", "start", &task]).refused(4);
+    let message = home.coven(&["task", "start", &task]).expect_failure(4);
     assert!(message.contains("grimoires/implement.yaml"), "{message}");
-    let shown = home.coven(&["trust", "--yes"]).done();
+    let shown = home.coven(&["trust", "--yes"]).expect_success();
     assert!(shown.contains("shell: touch ") && shown.contains("was-run"), "{shown}");
 }
 
@@ -452,7 +452,7 @@ fn coven_init_does_not_trust_existing_files() {
     let (config, mark) = hostile_settings(&home);
     home.configure(config);
     home.forget_trust();
-    home.coven(&["init"]).done();
+    home.coven(&["init"]).expect_success();
     let run = home.coven(&["run", "claude", "--detach", "hi"]);
     assert!(run.code == 4 && !mark.exists(), "{}", run.stderr);
     home.end_daemons();
@@ -460,17 +460,17 @@ fn coven_init_does_not_trust_existing_files() {
     let home = TestHome::started();
     home.stop();
     home.forget_trust();
-    let message = home.coven(&["init"]).refused(4);
+    let message = home.coven(&["init"]).expect_failure(4);
     assert!(message.contains("coven.db") && message.contains("coven trust"), "{message}");
 
     let named = home.path().display().to_string();
-    let message = home.coven(&["init", "--home", &named]).refused(4);
+    let message = home.coven(&["init", "--home", &named]).expect_failure(4);
     assert!(message.contains("coven.db"), "{message}");
 
     let elsewhere = home.folder().join("elsewhere");
     fs::rename(home.path(), &elsewhere).expect("rename in one file system");
     symlink(&elsewhere, home.path()).expect("symbolic link");
-    assert!(home.coven(&["init"]).refused(4).contains("symbolic link"));
+    assert!(home.coven(&["init"]).expect_failure(4).contains("symbolic link"));
 }
 
 #[test]
@@ -480,11 +480,11 @@ fn a_store_replaced_by_a_pull_is_refused() {
     home.stop();
     // As after a pull: the file is tracked although it is in .gitignore.
     home.git("git add -f .coven/coven.db; git commit -qm store");
-    let message = home.coven(&["sessions"]).refused(4);
+    let message = home.coven(&["sessions"]).expect_failure(4);
     assert!(message.contains("coven.db") && message.contains("tracked by Git"), "{message}");
     assert!(home.daemons().is_empty());
     home.git("git rm -q --cached .coven/coven.db");
-    home.coven(&["sessions"]).done();
+    home.coven(&["sessions"]).expect_success();
 }
 
 #[test]
@@ -495,11 +495,11 @@ fn a_home_that_git_cannot_list_is_refused() {
     // With these files, a pull makes the home look like a separate repository, which git refuses to use.
     home.git("cd .coven; mkdir refs objects; echo 'ref: refs/heads/main' > HEAD");
     home.git("git add -f .coven/coven.db; git commit -qm store");
-    let message = home.coven(&["sessions"]).refused(4);
+    let message = home.coven(&["sessions"]).expect_failure(4);
     assert!(message.contains("git cannot list"), "{message}");
     assert!(home.daemons().is_empty());
     home.git("rm -r .coven/HEAD .coven/refs .coven/objects; git rm -q --cached .coven/coven.db");
-    home.coven(&["sessions"]).done();
+    home.coven(&["sessions"]).expect_success();
 }
 
 #[test]
@@ -509,7 +509,7 @@ fn a_store_tracked_by_an_outer_repository_is_refused() {
     home.stop();
     // The user's own repository is inside a clone of another one.
     home.git("git -C .. init -q; echo .git > ../.gitignore; mv .git ../own; git -C .. add -f p/.coven/coven.db; mv ../own .git");
-    let message = home.coven(&["sessions"]).refused(4);
+    let message = home.coven(&["sessions"]).expect_failure(4);
     assert!(message.contains("coven.db") && message.contains("tracked by Git"), "{message}");
 }
 
@@ -518,7 +518,7 @@ fn a_linked_socket_is_refused() {
     let (home, other) = (TestHome::in_repository(json!({})), TestHome::started());
     symlink(other.path().join("coven.sock"), home.path().join("coven.sock")).expect("symbolic link");
     for args in [&["sessions"][..], &["task", "list"], &["daemon", "stop"]] {
-        let message = home.coven(args).refused(4);
+        let message = home.coven(args).expect_failure(4);
         assert!(message.contains("coven.sock is a symbolic link"), "{message}");
     }
     assert_eq!(other.daemons().len(), 1);
@@ -547,10 +547,10 @@ fn a_shell_as_the_default_harness_of_a_clone_requires_trust() {
     let home = TestHome::new();
     home.configure(json!({ "defaultHarness": "shell" }));
     home.forget_trust();
-    home.coven(&["sessions"]).done();
+    home.coven(&["sessions"]).expect_success();
     let shown: Value = home.json(&["config", "show"]);
     assert_eq!(shown["defaultHarness"], Value::Null);
-    assert!(home.coven(&["trust", "--yes"]).done().contains("defaultHarness: types prompts into your shell"));
+    assert!(home.coven(&["trust", "--yes"]).expect_success().contains("defaultHarness: types prompts into your shell"));
 }
 
 #[test]
@@ -562,13 +562,14 @@ fn settings_of_a_repository_cannot_shorten_retention_or_record_more() {
         "sessions": { "maxOutputBytes": 1_048_576, "recordInput": "all", "root": "/" },
     }));
     home.forget_trust();
-    home.coven(&["sessions"]).done();
+    home.coven(&["sessions"]).expect_success();
     let shown: Value = home.json(&["config", "show"]);
     let default = coven_host::config::Config::default();
     assert_eq!(shown["store"], json!(default.store));
     assert_eq!(shown["questions"], json!(default.questions));
     assert_eq!(shown["sessions"], json!(default.sessions));
-    let offered: Value = serde_json::from_str(&home.coven(&["trust", "--yes", "--json"]).done()).expect("valid JSON");
+    let offered: Value =
+        serde_json::from_str(&home.coven(&["trust", "--yes", "--json"]).expect_success()).expect("valid JSON");
     let keys: Vec<&str> =
         offered["settings"].as_array().expect("list").iter().filter_map(|part| part["key"].as_str()).collect();
     assert_eq!(
@@ -587,7 +588,7 @@ fn a_project_cannot_shorten_the_retention_of_conversations() {
     fs::write(settings, r#"{"spawner":{"interactive":{"session_expiry_days":0}}}"#).expect("disk has space");
     let refused = home.coven_with_input(&["spawn", "-i"], b"/exit\n");
     assert!(refused.stderr.contains("session_expiry_days"), "{}", refused.stderr);
-    home.coven(&["trust", "--yes"]).done();
+    home.coven(&["trust", "--yes"]).expect_success();
     let agreed = home.coven_with_input(&["spawn", "-i"], b"/exit\n");
     assert!(!agreed.stderr.contains("session_expiry_days"), "{}", agreed.stderr);
 }

@@ -32,9 +32,9 @@ fn programs_in_the_config_of_a_repository_do_not_run() {
         "git config core.fsmonitor {monitor}; git config diff.x.textconv {convert}; git config diff.external {external}; \
          mkdir -p .git/info; echo '* diff=x' > .git/info/attributes"
     ));
-    let shown = home.coven(&["task", "diff", &task]).done();
+    let shown = home.coven(&["task", "diff", &task]).expect_success();
     assert!(shown.contains("+two"), "the diff is not empty: {shown}");
-    home.coven(&["task", "approve", &task]).done();
+    home.coven(&["task", "approve", &task]).expect_success();
     home.wait_for_task(&task, TaskState::Closed);
     for mark in [&monitored, &converted, &ran_external] {
         assert!(!mark.exists(), "{}", mark.display());
@@ -58,8 +58,8 @@ fn hooks_of_a_repository_do_not_run() {
     let task = home.add_task("x", "append b.txt two", &[]);
     home.start_task(&task);
     home.wait_for_task(&task, TaskState::PendingMerge);
-    home.coven(&["task", "diff", &task]).done();
-    home.coven(&["task", "approve", &task]).done();
+    home.coven(&["task", "diff", &task]).expect_success();
+    home.coven(&["task", "approve", &task]).expect_success();
     home.wait_for_task(&task, TaskState::Closed);
     assert!(!ran.exists(), "a hook has run");
     home.git("git commit -q --allow-empty -m later");
@@ -76,11 +76,11 @@ fn filters_of_a_repository_run_once_it_is_trusted() {
     ));
     home.start();
     let task = home.add_task("x", "append b.txt two", &[]);
-    let message = home.coven(&["task", "start", &task]).refused(4);
+    let message = home.coven(&["task", "start", &task]).expect_failure(4);
     assert!(message.contains("filter.x.clean") && message.contains("`coven trust"), "{message}");
     assert!(!filtered.exists());
 
-    home.coven(&["trust", "--yes"]).done();
+    home.coven(&["trust", "--yes"]).expect_success();
     home.start_task(&task);
     wait_until("the filter has run", || filtered.exists());
     home.wait_for_task(&task, TaskState::PendingMerge);
@@ -98,7 +98,7 @@ fn a_repository_of_another_user_is_refused() {
     let task = home.add_task("x", "say hi", &[]);
     chown_to_other_user(&home.project().join(".git"));
     chown(home.project(), Some(OTHER_UID), Some(OTHER_UID)).expect("permitted for root");
-    let message = home.coven(&["task", "start", &task, "--home", &home.path().display().to_string()]).refused(4);
+    let message = home.coven(&["task", "start", &task, "--home", &home.path().display().to_string()]).expect_failure(4);
     assert!(message.contains("another user"), "{message}");
     assert!(!monitored.exists());
     chown(home.project(), Some(0), Some(0)).expect("permitted for root");

@@ -28,11 +28,11 @@ fn run_with_passwords(home: &TestHome) -> String {
     home.wait_for_output(&id, "first?");
     home.type_in(&id, &format!("{}\r", SECRETS[0]));
     let mut terminal = TestTerminal::open(home, &["attach", &id]);
-    terminal.shows("second?");
-    terminal.types(&format!("{}\r", SECRETS[1]));
-    terminal.shows("14 characters");
-    terminal.shows("name?");
-    terminal.types("a-plain-name\r");
+    terminal.wait_for_text("second?");
+    terminal.type_keys(&format!("{}\r", SECRETS[1]));
+    terminal.wait_for_text("14 characters");
+    terminal.wait_for_text("name?");
+    terminal.type_keys("a-plain-name\r");
     assert_eq!(terminal.wait(), 0);
     home.wait_for_end(&id);
     id
@@ -52,7 +52,7 @@ fn passwords_are_in_no_file_entry_or_export_but_echoed_input_is() {
     let typed: Vec<u8> = entries.iter().filter(|it| it.kind == EntryKind::Input).flat_map(|it| it.bytes()).collect();
     assert_eq!(String::from_utf8_lossy(&typed), "a-plain-name\r");
     for format in ["jsonl", "asciicast", "text", "html"] {
-        let exported = home.coven(&["export", &id, "--format", format, "--with-input"]).done();
+        let exported = home.coven(&["export", &id, "--format", format, "--with-input"]).expect_success();
         assert!(!SECRETS.iter().any(|secret| exported.contains(secret)), "{format}: {exported}");
     }
     home.stop();

@@ -88,7 +88,7 @@ fn a_stream_can_start_at_any_byte_and_a_read_only_client_cannot_type() {
         let seen = read_until(&mut socket, "ready\r\n", &mut controls).await;
         assert_eq!(seen, "ore\r\nready\r\n");
         socket.send(Message::Binary("never\r".into())).await.expect("open connection");
-        home.coven(&["input", &id, "typed", "--enter"]).done();
+        home.coven(&["input", &id, "typed", "--enter"]).expect_success();
         let seen = read_until(&mut socket, "got:typed", &mut controls).await;
         assert!(!seen.contains("never"), "{seen:?}");
     });

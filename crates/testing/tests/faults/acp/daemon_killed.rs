@@ -30,7 +30,7 @@ fn killed_repeatedly_during_a_stream() {
     }
     fixture.home.wait_for_rest(&id);
 
-    assert_eq!(fixture.home.plainly(&id), [user("pace 1200 300"), agent(&counted(1200))]);
+    assert_eq!(fixture.home.messages_with_roles(&id), [user("pace 1200 300"), agent(&counted(1200))]);
     assert_eq!(fixture.home.received_prompts(&id).len(), 1);
     fixture.assert_others_unaffected();
 }
@@ -46,7 +46,7 @@ fn killed_in_a_flood() {
     }
     fixture.home.wait_for_rest(&id);
 
-    assert_eq!(fixture.home.plainly(&id), [user("chunks 50000"), agent(&counted(50_000))]);
+    assert_eq!(fixture.home.messages_with_roles(&id), [user("chunks 50000"), agent(&counted(50_000))]);
     fixture.assert_others_unaffected();
 }
 
@@ -56,20 +56,20 @@ fn killed_while_a_permission_request_is_pending() {
     let id = fixture.open();
     fixture.home.prompt(&id, "permit touch x ;; say and on");
     let asked = fixture.home.wait_for_request(&id);
-    let before = fixture.home.said(&id);
+    let before = fixture.home.messages(&id);
 
     kill_and_restart(&fixture.home);
 
     assert_eq!(fixture.home.inbox(""), std::slice::from_ref(&asked), "the request is still pending, once");
     assert_eq!(fixture.home.wait_for_activity(&id, Activity::Waiting).queued, 0);
-    assert_eq!(fixture.home.said(&id), before);
+    assert_eq!(fixture.home.messages(&id), before);
     kill_and_restart(&fixture.home);
     assert_eq!(fixture.home.answer_request(&asked.id, &json!({ "decision": "allow" })).status, 200);
     fixture.home.wait_for_rest(&id);
     assert_eq!(fixture.home.agent_text(&id), "chose:o1-allow_onceand on");
     let answers = fixture.home.received(&id).into_iter().filter(|it| it.get("result").is_some()).count();
     assert_eq!(answers, 1, "the request was answered once");
-    fixture.home.answer_request(&asked.id, &json!({ "decision": "deny" })).refused(409, "already_answered");
+    fixture.home.answer_request(&asked.id, &json!({ "decision": "deny" })).expect_error(409, "already_answered");
     fixture.assert_others_unaffected();
 }
 
@@ -112,7 +112,7 @@ fn killed_while_prompts_are_queued() {
     let wanted = [first.as_str(), "say two", "say three", "say four"];
     assert_eq!(fixture.home.received_prompts(&id), wanted, "each prompt once and in order");
     let users: Vec<String> =
-        fixture.home.said(&id).iter().filter(|it| it.role == "user").map(|it| it.text().to_owned()).collect();
+        fixture.home.messages(&id).iter().filter(|it| it.role == "user").map(|it| it.text().to_owned()).collect();
     assert_eq!(users, wanted);
     fixture.assert_others_unaffected();
 }
@@ -150,7 +150,7 @@ fn killed_between_accepting_a_prompt_and_sending_it() {
 
     home.wait_for_text(&id, "hello");
     home.wait_for_rest(&id);
-    assert_eq!(home.plainly(&id), [user("say hello"), agent("hello")]);
+    assert_eq!(home.messages_with_roles(&id), [user("say hello"), agent("hello")]);
     assert_eq!(home.received_prompts(&id), ["say hello"]);
     check_invariants(&home);
 }
@@ -172,7 +172,7 @@ fn killed_during_the_handshake() {
     home.wait_for_text(&id, "hello");
     home.wait_for_rest(&id);
 
-    assert_eq!(home.plainly(&id), [user("say hello"), agent("hello")]);
+    assert_eq!(home.messages_with_roles(&id), [user("say hello"), agent("hello")]);
     let opening = ["initialize", "session/new", "session/prompt"];
     assert_eq!(home.received_methods(&id), opening, "no request was sent twice");
     check_invariants(&home);
@@ -264,7 +264,7 @@ fn a_whole_session_under_a_daemon_that_keeps_dying() {
         expected.push(agent(&format!("done {nth}")));
     }
 
-    let mut messages = fixture.home.plainly(&id);
+    let mut messages = fixture.home.messages_with_roles(&id);
     let tools: Vec<Value> = messages.extract_if(.., |(_, content)| content["type"] == "tool").map(|it| it.1).collect();
     assert_eq!(messages, expected);
     let args: Vec<&Value> = tools.iter().map(|it| &it["args"]["nth"]).collect();

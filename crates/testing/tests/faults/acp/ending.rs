@@ -43,7 +43,7 @@ fn the_next_daemon_ends_a_session_that_could_not_be_opened() {
         fixture.home.restart_after_death();
 
         let prompt = fixture.home.post(&agent_path(&id, "/prompt"), &json!({ "text": "say hello" }));
-        prompt.refused(409, "session_not_live");
+        prompt.expect_error(409, "session_not_live");
         fixture.home.wait_for_agent_status(&id, "error");
         fixture.home.wait_for_end(&id);
         wait_until("the agent process has exited", || fixture.home.harness_processes(&id).is_empty());
@@ -68,7 +68,7 @@ fn queued_prompts_are_not_sent_to_an_agent_that_is_being_ended() {
             _ => assert_eq!(fixture.home.cancel_session(&id).status, 200),
         }
         let late = fixture.home.post(&agent_path(&id, "/prompt"), &json!({ "text": "say hello" }));
-        late.refused(409, "session_not_live");
+        late.expect_error(409, "session_not_live");
         fixture.home.wait_for_end(&id);
 
         assert_eq!(fixture.home.received_prompts(&id), [first], "{end}");
@@ -138,7 +138,7 @@ fn no_turn_is_started_for_an_exited_agent() {
     fixture.home.wait_for_end(&id);
 
     assert_eq!(fixture.turns(&id), ["started", "end_turn"]);
-    assert_eq!(fixture.system_messages(&id, "cancelled").len(), 1, "{:?}", fixture.home.said(&id));
+    assert_eq!(fixture.system_messages(&id, "cancelled").len(), 1, "{:?}", fixture.home.messages(&id));
     fixture.assert_others_unaffected();
 }
 
@@ -156,7 +156,7 @@ fn an_interrupted_launch_is_reported_in_the_message_history() {
 
     let id = home.agent_sessions("").sessions.pop().expect("session record").id;
     home.wait_for_agent_status(&id, "error");
-    let messages = home.plainly(&id);
+    let messages = home.messages_with_roles(&id);
     assert_eq!(messages[0], user("say hello"));
     let errors: Vec<_> = messages.iter().filter(|(role, it)| role == "system" && it["type"] == "error").collect();
     assert_eq!(errors.len(), 1, "{messages:?}");

@@ -24,7 +24,7 @@ fn a_hundred_thousand_chunks_become_one_message_in_order() {
     });
 
     assert_eq!(state.stop_reason.as_deref(), Some("end_turn"));
-    let messages = fixture.home.said(&id);
+    let messages = fixture.home.messages(&id);
     assert_eq!(messages.len(), 2, "one prompt and one answer");
     assert_bytes("the answer", messages[1].text().as_bytes(), counted(100_000).as_bytes());
     fixture.assert_others_unaffected();
@@ -54,7 +54,7 @@ fn text_that_exceeds_one_message_continues_in_the_next() {
     fixture.home.prompt(&id, &format!("big {CHUNK} ;; big {CHUNK} ;; big {CHUNK}"));
     fixture.home.wait_for_rest(&id);
 
-    let lengths: Vec<usize> = fixture.home.said(&id).iter().skip(1).map(|it| it.text().len()).collect();
+    let lengths: Vec<usize> = fixture.home.messages(&id).iter().skip(1).map(|it| it.text().len()).collect();
     assert_eq!(lengths, [2 * CHUNK, CHUNK]);
     fixture.assert_others_unaffected();
 }
@@ -69,7 +69,7 @@ fn a_message_of_fifteen_megabytes_is_stored_completely() {
     fixture.home.turn(&fixture.bystander, "say in between");
     fixture.home.wait_for_rest(&id);
 
-    let messages = fixture.home.said(&id);
+    let messages = fixture.home.messages(&id);
     assert_eq!(messages.len(), 2);
     let text = messages[1].text();
     assert_eq!(text.len(), LENGTH + "the end".len());
@@ -89,7 +89,7 @@ fn twenty_concurrent_streams_lose_nothing() {
 
     for id in &ids {
         fixture.home.wait_for_rest(id);
-        let messages = fixture.home.said(id);
+        let messages = fixture.home.messages(id);
         assert_eq!(messages.len(), 2);
         assert_eq!(numbers(messages[1].text()), (0..300).collect::<Vec<_>>(), "{id}");
     }

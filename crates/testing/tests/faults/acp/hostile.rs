@@ -1,7 +1,7 @@
 //! Agents that send messages of an unexpected form: at most the message is lost, never the session.
 
 use coven_api::acp_state::AcpModes;
-use coven_testing::agents::{Said, user};
+use coven_testing::agents::{AgentMessage, user};
 use coven_testing::wait_until;
 use serde_json::json;
 
@@ -91,13 +91,13 @@ fn a_partial_message_stays_one_message_when_a_prompt_arrives() {
 
     let partly = json!({ "type": "text", "text": "one,two,", "partial": true });
     let so_far = [user(&script), ("agent".to_owned(), partly), user("say four")];
-    assert_eq!(fixture.home.plainly(&id), so_far);
+    assert_eq!(fixture.home.messages_with_roles(&id), so_far);
     kill_and_restart(&fixture.home);
-    assert_eq!(fixture.home.plainly(&id), so_far);
+    assert_eq!(fixture.home.messages_with_roles(&id), so_far);
     open_gate(&second);
     fixture.home.wait_for_rest(&id);
-    let messages = fixture.home.said(&id);
-    let mut texts: Vec<&str> = messages.iter().map(Said::text).collect();
+    let messages = fixture.home.messages(&id);
+    let mut texts: Vec<&str> = messages.iter().map(AgentMessage::text).collect();
     texts.sort_unstable();
     assert_eq!(texts, ["four", "one,two,three", "say four", &script]);
     fixture.assert_others_unaffected();

@@ -49,7 +49,7 @@ fn an_agent_that_exits_during_a_turn_is_an_error() {
 
         assert_ne!(fixture.home.agent_session(&id).status, "active");
         assert_eq!(fixture.home.agent_text(&id), "half of it");
-        assert!(!fixture.system_messages(&id, "error").is_empty(), "{last_command}: {:?}", fixture.home.said(&id));
+        assert!(!fixture.system_messages(&id, "error").is_empty(), "{last_command}: {:?}", fixture.home.messages(&id));
         assert_eq!(fixture.home.agent_state(&id).activity, Activity::Ended);
     }
     fixture.assert_others_unaffected();
@@ -156,7 +156,7 @@ fn a_repo_in_use_cannot_be_removed_and_a_deleted_folder_does_not_end_its_session
     fixture.home.turn(&id, "say hello");
 
     let answer = fixture.home.request(Method::DELETE, &format!("/api/repos/{}", other.id), None);
-    answer.refused(409, "repo_in_use");
+    answer.expect_error(409, "repo_in_use");
     fs::remove_dir_all(&other.path).expect("writable");
 
     fixture.home.turn(

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use coven_testing::agents::{Said, behaving};
+use coven_testing::agents::{AgentMessage, agent_with_traits};
 use coven_testing::records::RepoRecord;
 use coven_testing::{TestHome, check_invariants};
 use rusqlite::{Connection, OpenFlags};
@@ -38,7 +38,7 @@ impl Fixture {
 
     /// Like `new`, with settings for `agents` in the config.
     fn with(traits: &[&str], agents: Value) -> Self {
-        let harness = |it: &&str| ((*it).to_owned(), behaving(&it.replace('.', ",")));
+        let harness = |it: &&str| ((*it).to_owned(), agent_with_traits(&it.replace('.', ",")));
         let harnesses: Map<String, Value> = traits.iter().map(harness).collect();
         let mut settings = json!({ "maxSessions": 20 });
         settings.as_object_mut().expect("JSON object").extend(agents.as_object().cloned().unwrap_or_default());
@@ -60,7 +60,7 @@ impl Fixture {
     /// Asserts that the daemon and the other session still work.
     #[track_caller]
     fn assert_others_unaffected(&self) {
-        let before = self.home.said(&self.bystander).len();
+        let before = self.home.messages(&self.bystander).len();
         let messages = self.home.turn(&self.bystander, "say still here");
         assert_eq!(messages.len(), before + 2, "{messages:?}");
         assert_eq!(messages.last().expect("message").text(), "still here");
@@ -69,8 +69,8 @@ impl Fixture {
 
     /// Returns the system messages of this type.
     #[track_caller]
-    fn system_messages(&self, id: &str, kind: &str) -> Vec<Said> {
-        let messages = self.home.said(id);
+    fn system_messages(&self, id: &str, kind: &str) -> Vec<AgentMessage> {
+        let messages = self.home.messages(id);
         messages.into_iter().filter(|it| it.role == "system" && it.kind() == kind).collect()
     }
 

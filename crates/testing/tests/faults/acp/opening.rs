@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use coven_testing::agents::behaving;
+use coven_testing::agents::agent_with_traits;
 use coven_testing::{TestHome, wait_until};
 use serde_json::json;
 
@@ -41,7 +41,7 @@ fn an_agent_that_never_answers_initialize_times_out() {
 fn a_silent_agent_that_ignores_sigterm_is_killed() {
     let home = TestHome::started_with_agent(json!({
         "agents": { "handshakeSeconds": 0.5 },
-        "harnesses": { "stubborn": behaving("silent,ignore_sigterm,ignore_eof") },
+        "harnesses": { "stubborn": agent_with_traits("silent,ignore_sigterm,ignore_eof") },
     }));
     let repo = home.make_repo("app");
 
@@ -98,9 +98,11 @@ fn output_before_the_first_json_message_is_ignored() {
 
 #[test]
 fn authentication_uses_the_first_method_or_the_configured_one() {
-    let mut configured = behaving("auth");
+    let mut configured = agent_with_traits("auth");
     configured["acpAuth"] = json!("browser");
-    let home = TestHome::started_with_agent(json!({ "harnesses": { "auth": behaving("auth"), "other": configured } }));
+    let home = TestHome::started_with_agent(
+        json!({ "harnesses": { "auth": agent_with_traits("auth"), "other": configured } }),
+    );
     let repo = home.make_repo("app");
 
     for (harness, method) in [("auth", "token"), ("other", "browser")] {
@@ -132,7 +134,7 @@ fn a_program_that_is_not_installed_is_refused_before_any_record_exists() {
 
     let answer = home.post("/api/sessions", &json!({ "repoId": repo.id, "harness": "gone" }));
 
-    answer.refused(400, "harness_not_installed");
+    answer.expect_error(400, "harness_not_installed");
     assert_eq!(home.agent_sessions("").total, 0);
 }
 

@@ -32,7 +32,7 @@ fn a_repo_removed_during_session_creation_gets_no_session() {
         creating.join().expect("response")
     });
 
-    assert!(answer.refused(404, "repo_not_found").contains(&repo.id));
+    assert!(answer.expect_error(404, "repo_not_found").contains(&repo.id));
     assert_eq!(home.agent_sessions("").total, 0);
     check_invariants(&home);
 }
@@ -45,12 +45,12 @@ fn a_folder_outside_the_root_is_refused_and_logged() {
     let up = format!("{}/../../../../../../etc", home.project().display());
 
     for path in ["/etc", up.as_str(), folder.to_str().expect("valid UTF-8"), "/"] {
-        home.post("/api/repos", &json!({ "path": path })).refused(400, "repo_outside_root");
+        home.post("/api/repos", &json!({ "path": path })).expect_error(400, "repo_outside_root");
         let quoted = format!("{path:?}");
         wait_until(&format!("{path} is in the log"), || {
             home.own_log().lines().any(|line| line.contains("WARN") && (line.contains(&quoted) || line.contains(path)))
         });
     }
     let inside = home.make_folder("plain");
-    home.post("/api/repos", &json!({ "path": inside })).refused(400, "not_a_repository");
+    home.post("/api/repos", &json!({ "path": inside })).expect_error(400, "not_a_repository");
 }

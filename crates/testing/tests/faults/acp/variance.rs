@@ -1,6 +1,6 @@
 //! Differences between real agents, all of which are supported.
 
-use coven_testing::agents::{Said, agent, user};
+use coven_testing::agents::{AgentMessage, agent, user};
 use coven_testing::{process, wait_until};
 use serde_json::{Value, json};
 
@@ -58,8 +58,8 @@ fn updates_may_come_after_the_result_of_load() {
     fixture.home.wait_for_text(&second, "hello");
     fixture.home.turn(&second, "say again");
 
-    let messages = fixture.home.said(&second);
-    let texts: Vec<&str> = messages.iter().map(Said::text).collect();
+    let messages = fixture.home.messages(&second);
+    let texts: Vec<&str> = messages.iter().map(AgentMessage::text).collect();
     assert_eq!(texts, ["say hello", "hello", "say again", "again"]);
     let replayed: Vec<bool> = messages.iter().map(|it| it.content["replayed"] == true).collect();
     assert_eq!(replayed, [true, true, false, false]);
@@ -146,7 +146,11 @@ fn updates_may_come_after_the_answer_to_a_prompt() {
 
     let text = fixture.home.agent_text(&id);
     assert_eq!(text, "in timelatenext");
-    assert!(fixture.home.said(&id).iter().all(|it| it.content["partial"] != true), "{:?}", fixture.home.said(&id));
+    assert!(
+        fixture.home.messages(&id).iter().all(|it| it.content["partial"] != true),
+        "{:?}",
+        fixture.home.messages(&id)
+    );
     fixture.assert_others_unaffected();
 }
 
@@ -172,6 +176,6 @@ fn a_prompt_echoed_by_the_agent_is_not_duplicated() {
 
     fixture.home.turn(&id, "say hello");
 
-    assert_eq!(fixture.home.plainly(&id), [user("say hello"), agent("hello")]);
+    assert_eq!(fixture.home.messages_with_roles(&id), [user("say hello"), agent("hello")]);
     fixture.assert_others_unaffected();
 }

@@ -44,7 +44,7 @@ fn files_of_git_itself_need_a_permission() {
     let second = eventually("the next request", || home.inbox("").pop().filter(|it| it.id != asked.id));
     assert!(second.title.contains(".git/config"), "{second:?}");
     // After a restart, the request is still pending, and the file is read once it is allowed.
-    home.coven(&["daemon", "restart"]).done();
+    home.coven(&["daemon", "restart"]).expect_success();
     assert_eq!(home.answer_request(&second.id, &json!({ "decision": "allow" })).status, 200);
     home.wait_for_rest(&id);
 
@@ -117,8 +117,8 @@ fn an_acp_session_has_no_terminal() {
     let (home, id, _) = open_session();
     home.wait_for_rest(&id);
 
-    home.post(&path(&id, "/input"), &json!({ "data": "x" })).refused(409, "session_refused");
-    home.get(&path(&id, "/screen")).refused(409, "session_refused");
+    home.post(&path(&id, "/input"), &json!({ "data": "x" })).expect_error(409, "session_refused");
+    home.get(&path(&id, "/screen")).expect_error(409, "session_refused");
 
     assert_eq!(home.turn(&id, "say fine").len(), 2);
 }

@@ -15,7 +15,7 @@ fn open_session() -> (TestHome, String) {
 
 /// Returns the content of every system message of this type.
 fn system_contents(home: &TestHome, id: &str, kind: &str) -> Vec<Value> {
-    let messages = home.said(id);
+    let messages = home.messages(id);
     messages.into_iter().filter(|it| it.role == "system" && it.kind() == kind).map(|it| it.content).collect()
 }
 
@@ -27,7 +27,7 @@ fn agent_14_the_text_of_the_user_is_stored_unchanged() {
     let message = home.prompt(&id, text);
     home.wait_for_rest(&id);
 
-    let first = home.said(&id).remove(0);
+    let first = home.messages(&id).remove(0);
     assert_eq!(first.role_and_content(), user(text));
     assert_eq!(first.id, message);
     assert_eq!(home.received_prompts(&id), [text]);
@@ -39,12 +39,12 @@ fn agent_15_the_agents_text_is_partial_during_the_turn_and_one_message_afterward
     let gate = home.project().join("gate");
 
     home.prompt(&id, &format!("say one ;; until {} ;; say two", gate.display()));
-    let part = eventually("the first chunk", || home.said(&id).into_iter().find(|it| it.role == "agent"));
+    let part = eventually("the first chunk", || home.messages(&id).into_iter().find(|it| it.role == "agent"));
     assert_eq!(part.content, json!({ "type": "text", "text": "one", "partial": true }));
     fs::write(&gate, "").expect("disk has space");
     home.wait_for_rest(&id);
 
-    let messages = home.plainly(&id);
+    let messages = home.messages_with_roles(&id);
     assert_eq!(messages[1..], [agent("onetwo")]);
     check_invariants(&home);
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use coven_domain::message::Activity;
-use coven_testing::agents::{Said, agent, agent_path, user};
+use coven_testing::agents::{AgentMessage, agent, agent_path, user};
 use coven_testing::records::CompatSessionRecord;
 use coven_testing::{TestHome, check_invariants, process, wait_until};
 use serde_json::{Value, json};
@@ -46,8 +46,8 @@ fn agent_18_create_accepts_a_first_prompt_and_a_title_and_refuses_unknown_values
     home.wait_for_rest(&session.id);
 
     assert_eq!(session.title, "A greeting");
-    assert_eq!(home.plainly(&session.id), [user("say hello"), agent("hello")]);
-    let post_refused = |request: Value, code: &str| home.post("/api/sessions", &request).refused(400, code);
+    assert_eq!(home.messages_with_roles(&session.id), [user("say hello"), agent("hello")]);
+    let post_refused = |request: Value, code: &str| home.post("/api/sessions", &request).expect_error(400, code);
     post_refused(json!({ "repoId": repo.id, "harness": "hal9000" }), "unknown_harness");
     let message = post_refused(json!({ "repoId": repo.id, "colour": "red" }), "invalid_request");
     assert!(message.contains("colour"), "{message}");
@@ -72,7 +72,7 @@ fn agent_19_list_answers_200_with_sessions_total_limit_and_offset() {
     let sessions: Vec<CompatSessionRecord> = serde_json::from_value(list["sessions"].clone()).expect("sessions");
     assert_eq!(sessions, [home.agent_session(&id)]);
     for bad in ["?limit=many", "?offset=-1", "?colour=red"] {
-        home.get(&format!("/api/sessions{bad}")).refused(400, "invalid_request");
+        home.get(&format!("/api/sessions{bad}")).expect_error(400, "invalid_request");
     }
 }
 
@@ -89,10 +89,13 @@ fn agent_20_get_answers_200_with_all_fields_or_404() {
         keys(&detail),
         ["createdAt", "harness", "id", "messages", "metadata", "repo", "repoId", "status", "title", "updatedAt"]
     );
-    let messages: Vec<Said> = serde_json::from_value(detail["messages"].clone()).expect("messages");
-    assert_eq!(messages.iter().map(Said::role_and_content).collect::<Vec<_>>(), [user("say hello"), agent("hello")]);
-    home.get(&agent_path(UNKNOWN_ID, "")).refused(404, "session_not_found");
-    home.get(&agent_path(UNKNOWN_ID, "/messages")).refused(404, "session_not_found");
+    let messages: Vec<AgentMessage> = serde_json::from_value(detail["messages"].clone()).expect("messages");
+    assert_eq!(
+        messages.iter().map(AgentMessage::role_and_content).collect::<Vec<_>>(),
+        [user("say hello"), agent("hello")]
+    );
+    home.get(&agent_path(UNKNOWN_ID, "")).expect_error(404, "session_not_found");
+    home.get(&agent_path(UNKNOWN_ID, "/messages")).expect_error(404, "session_not_found");
 }
 
 #[test]
@@ -110,8 +113,8 @@ fn agent_21_prompt_answers_202_immediately_and_the_agent_receives_it() {
     assert_eq!(answer.status, 202);
     let body: Value = answer.json();
     assert_eq!(body, json!({ "ok": true, "accepted": true, "messageId": body["messageId"] }));
-    let messages = home.said(&id);
-    assert_eq!(messages.iter().map(Said::role_and_content).collect::<Vec<_>>(), [user("say hello")]);
+    let messages = home.messages(&id);
+    assert_eq!(messages.iter().map(AgentMessage::role_and_content).collect::<Vec<_>>(), [user("say hello")]);
     assert_eq!(body["messageId"], json!(messages[0].id));
     assert_eq!(home.agent_state(&id).activity, Activity::Opening);
     fs::write(&gate, "").expect("disk has space");
@@ -146,14 +149,14 @@ fn agent_21_an_invalid_prompt_is_refused() {
     let repo = home.make_repo("app");
     let id = home.open(&repo).id;
 
-    home.post(&agent_path(UNKNOWN_ID, "/prompt"), &json!({ "text": "x" })).refused(404, "session_not_found");
+    home.post(&agent_path(UNKNOWN_ID, "/prompt"), &json!({ "text": "x" })).expect_error(404, "session_not_found");
     for bad in [json!({}), json!({ "text": "" }), json!({ "text": 7 }), json!({ "text": "x", "colour": "red" })] {
         assert_eq!(home.post(&agent_path(&id, "/prompt"), &bad).status, 400, "{bad}");
     }
-    assert_eq!(home.said(&id), []);
+    assert_eq!(home.messages(&id), []);
     home.cancel_session(&id);
     home.wait_for_end(&id);
-    home.post(&agent_path(&id, "/prompt"), &json!({ "text": "x" })).refused(409, "session_not_live");
+    home.post(&agent_path(&id, "/prompt"), &json!({ "text": "x" })).expect_error(409, "session_not_live");
 }
 
 #[test]
@@ -166,14 +169,14 @@ fn agent_22_messages_answers_200_with_all_messages_or_those_since_a_time() {
     assert_eq!(all.len(), 4);
 
     for (index, message) in all.iter().enumerate() {
-        let later: Vec<Said> = home.read(&agent_path(&id, &format!("/messages?since={}", message.timestamp)));
+        let later: Vec<AgentMessage> = home.read(&agent_path(&id, &format!("/messages?since={}", message.timestamp)));
         assert_eq!(later, all[index + 1..], "after {}", message.timestamp);
     }
-    let early: Vec<Said> = home.read(&agent_path(&id, "/messages?since=2020-01-01T00:00:00Z"));
+    let early: Vec<AgentMessage> = home.read(&agent_path(&id, "/messages?since=2020-01-01T00:00:00Z"));
     assert_eq!(early, all);
-    let late: Vec<Said> = home.read(&agent_path(&id, "/messages?since=2999-01-01T00:00:00Z"));
+    let late: Vec<AgentMessage> = home.read(&agent_path(&id, "/messages?since=2999-01-01T00:00:00Z"));
     assert_eq!(late, []);
-    let message = home.get(&agent_path(&id, "/messages?since=yesterday")).refused(400, "invalid_request");
+    let message = home.get(&agent_path(&id, "/messages?since=yesterday")).expect_error(400, "invalid_request");
     assert!(message.contains("since"), "{message}");
 }
 
@@ -195,7 +198,7 @@ fn agent_23_delete_cancels_the_turn_ends_the_agent_and_answers_with_the_session(
     wait_until("the process has exited", || !process::is_alive(pid));
     assert_eq!(home.received_methods(&id).last().map(String::as_str), Some("session/cancel"));
     assert_eq!(home.agent_session(&id).status, "cancelled");
-    home.cancel_session(&id).refused(409, "session_not_live");
-    home.cancel_session(UNKNOWN_ID).refused(404, "session_not_found");
+    home.cancel_session(&id).expect_error(409, "session_not_live");
+    home.cancel_session(UNKNOWN_ID).expect_error(404, "session_not_found");
     check_invariants(&home);
 }

@@ -118,14 +118,14 @@ fn agent_28_the_timeout_is_read_at_start_with_thirty_minutes_by_default() {
     let mut home = TestHome::with_agent(json!({}));
     for bad in ["half an hour", "-1", "NaN", "inf"] {
         home.env = vec![("AGENT_SESSION_IDLE_TIMEOUT".to_owned(), bad.to_owned())];
-        let message = home.coven(&["daemon", "start"]).refused(2);
+        let message = home.coven(&["daemon", "start"]).expect_failure(2);
         assert!(message.contains("AGENT_SESSION_IDLE_TIMEOUT"), "{bad}: {message}");
     }
 }
 
 #[test]
 fn agent_28_the_timeout_applies_to_every_session() {
-    let traits = json!({ "harnesses": { "stringy": coven_testing::agents::behaving("string_ids") } });
+    let traits = json!({ "harnesses": { "stringy": coven_testing::agents::agent_with_traits("string_ids") } });
     let mut home = TestHome::with_agent(traits);
     home.env.push(("AGENT_SESSION_IDLE_TIMEOUT".to_owned(), "0.01".to_owned()));
     home.start();

@@ -14,14 +14,14 @@ fn agent_24_creation_beyond_the_limit_is_refused_with_retry_after() {
 
     let answer = home.post("/api/sessions", &json!({ "repoId": repo.id }));
 
-    let message = answer.refused(429, "too_many_sessions");
+    let message = answer.expect_error(429, "too_many_sessions");
     assert_eq!(answer.header("retry-after"), "60");
     assert!(message.contains('5') && message.to_lowercase().contains("wait"), "{message}");
     assert_eq!(home.agent_sessions("?status=active").total, 5);
     // The limit applies to ACP sessions only, and also to `/api/v1`.
     home.launch("say hello");
     let answer = home.post("/api/v1/sessions", &json!({ "harness": "gemini", "channel": "acp", "repo_id": repo.id }));
-    answer.refused(429, "too_many_sessions");
+    answer.expect_error(429, "too_many_sessions");
     assert_eq!(answer.header("retry-after"), "60");
     assert!(open.iter().all(|id| home.agent_session(id).status == "active"));
     check_invariants(&home);
@@ -57,7 +57,7 @@ fn agent_24_the_limit_is_in_the_config_and_the_environment_overrides_it() {
         let repo = home.make_repo("app");
         (0..limit).for_each(|_| drop(home.open(&repo)));
 
-        let message = home.post("/api/sessions", &json!({ "repoId": repo.id })).refused(429, "too_many_sessions");
+        let message = home.post("/api/sessions", &json!({ "repoId": repo.id })).expect_error(429, "too_many_sessions");
 
         assert!(message.contains(&limit.to_string()), "{message}");
     }
@@ -67,8 +67,8 @@ fn agent_24_the_limit_is_in_the_config_and_the_environment_overrides_it() {
         let ran = home.coven(&["daemon", "start"]);
         match bad {
             // An empty value counts as unset.
-            "" => drop(ran.done()),
-            _ => assert!(ran.refused(2).contains("AGENT_MAX_SESSIONS")),
+            "" => drop(ran.expect_success()),
+            _ => assert!(ran.expect_failure(2).contains("AGENT_MAX_SESSIONS")),
         }
     }
 }

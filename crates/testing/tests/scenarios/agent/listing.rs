@@ -65,7 +65,7 @@ fn agent_09_the_list_of_one_repository_has_the_same_order_and_pages() {
     assert!(first.sessions.iter().all(|session| session.repo_id.as_ref() == Some(&lib.id)));
     let of_unknown = home.agent_sessions("?repoId=3f2504e0-4f89-41d3-9a0c-0305e82c3301");
     assert_eq!((of_unknown.total, of_unknown.sessions.len()), (0, 0));
-    home.get("/api/sessions?repoId=nonsense").refused(400, "invalid_request");
+    home.get("/api/sessions?repoId=nonsense").expect_error(400, "invalid_request");
 }
 
 #[test]
@@ -95,6 +95,6 @@ fn agent_10_the_list_of_one_or_several_statuses() {
     assert_eq!(home.agent_sessions("?status=error,cancelled&limit=1").total, 4);
     assert_eq!(listed(&format!("?repoId={}&status=active", app.id)), Vec::<String>::new());
     assert_eq!(listed("?status=active,completed,cancelled,error").len(), 6);
-    let message = home.get("/api/sessions?status=active,asleep").refused(400, "invalid_request");
+    let message = home.get("/api/sessions?status=active,asleep").expect_error(400, "invalid_request");
     assert!(message.contains("asleep"), "{message}");
 }

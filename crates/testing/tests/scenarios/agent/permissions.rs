@@ -6,7 +6,7 @@ use std::thread;
 
 use coven_api::inbox::{InboxDetail, InboxItem, InboxOption, InboxStatus};
 use coven_domain::message::Activity;
-use coven_testing::agents::behaving;
+use coven_testing::agents::agent_with_traits;
 use coven_testing::program::coven;
 use coven_testing::records::SessionRecord;
 use coven_testing::{EventFeed, TestHome, check_invariants, eventually};
@@ -65,9 +65,9 @@ fn the_first_answer_wins_and_invalid_answers_change_nothing() {
     home.prompt(&id, "permit touch x");
     let asked = home.wait_for_request(&id);
 
-    home.answer_request(UNKNOWN_ID, &json!({ "decision": "allow" })).refused(404, "question_not_found");
+    home.answer_request(UNKNOWN_ID, &json!({ "decision": "allow" })).expect_error(404, "question_not_found");
     for bad in [json!({}), json!({ "option": "o9" }), json!({ "decision": "perhaps" }), json!({ "colour": "red" })] {
-        home.answer_request(&asked.id, &bad).refused(400, "invalid_request");
+        home.answer_request(&asked.id, &bad).expect_error(400, "invalid_request");
     }
     assert_eq!(home.inbox(""), std::slice::from_ref(&asked));
     let statuses: Vec<u16> = thread::scope(|scope| {
@@ -84,7 +84,7 @@ fn the_first_answer_wins_and_invalid_answers_change_nothing() {
     home.wait_for_rest(&id);
     let answered = home.inbox("?all=true").pop().expect("the request");
     assert_eq!(home.agent_text(&id), format!("chose:{}", answered.answer.expect("an answer")));
-    home.answer_request(&asked.id, &json!({ "decision": "allow" })).refused(409, "already_answered");
+    home.answer_request(&asked.id, &json!({ "decision": "allow" })).expect_error(409, "already_answered");
     check_invariants(&home);
 }
 
@@ -98,20 +98,20 @@ fn the_command_line_lists_and_answers_requests() {
 
     let listed: Value = home.json(&["inbox", "--json"]);
     assert!(listed.to_string().contains(&asked.id), "{listed}");
-    assert!(home.coven(&["inbox"]).done().contains("touch x"));
-    home.coven(&["inbox", "answer", &asked.id[..8], "deny"]).done();
+    assert!(home.coven(&["inbox"]).expect_success().contains("touch x"));
+    home.coven(&["inbox", "answer", &asked.id[..8], "deny"]).expect_success();
 
     home.wait_for_text(&id, "chose:o2-reject_once");
-    let message = home.coven(&["inbox", "answer", &asked.id, "allow"]).refused(4);
+    let message = home.coven(&["inbox", "answer", &asked.id, "allow"]).expect_failure(4);
     assert!(message.contains("already answered"), "{message}");
-    home.coven(&["inbox", "answer", UNKNOWN_ID, "allow"]).refused(3);
+    home.coven(&["inbox", "answer", UNKNOWN_ID, "allow"]).expect_failure(3);
 }
 
 #[test]
 fn rules_answer_automatically_and_the_stricter_rule_wins() {
     let home = TestHome::started_with_agent(json!({
         "agents": { "maxSessions": 20 },
-        "harnesses": { "trusted": behaving(""), "banned": behaving("") },
+        "harnesses": { "trusted": agent_with_traits(""), "banned": agent_with_traits("") },
         "permissions": {
             "harnesses": { "trusted": "allow", "banned": "deny" },
             "repos": { "secret": "deny", "careful": "ask" },
@@ -146,7 +146,7 @@ fn cancelling_a_turn_withdraws_its_request_and_the_queue_and_keeps_the_session()
     let id = home.open(&repo).id;
     let cancel = || home.act(&id, "cancel");
     home.wait_for_rest(&id);
-    cancel().refused(409, "session_refused");
+    cancel().expect_error(409, "session_refused");
     home.prompt(&id, "permit touch x");
     let asked = home.wait_for_request(&id);
     home.prompt(&id, "say never");
@@ -162,7 +162,7 @@ fn cancelling_a_turn_withdraws_its_request_and_the_queue_and_keeps_the_session()
     let late = home.answer_request(&asked.id, &json!({ "decision": "allow" }));
     assert_eq!(late.status, 409);
     let turn = json!({ "type": "turn", "stopReason": "cancelled" });
-    assert!(home.said(&id).iter().any(|it| it.role == "system" && it.content == turn), "{:?}", home.said(&id));
+    assert!(home.messages(&id).iter().any(|it| it.role == "system" && it.content == turn), "{:?}", home.messages(&id));
     home.turn(&id, "say still here");
     assert_eq!(home.received_prompts(&id), ["permit touch x", "say still here"]);
     check_invariants(&home);
@@ -176,13 +176,13 @@ fn a_request_without_options_can_be_denied() {
     let asked = home.wait_for_request(&id);
     assert_eq!(asked.options, []);
 
-    home.answer_request(&asked.id, &json!({ "decision": "allow" })).refused(400, "invalid_request");
-    home.coven(&["inbox", "answer", &asked.id, "deny"]).done();
+    home.answer_request(&asked.id, &json!({ "decision": "allow" })).expect_error(400, "invalid_request");
+    home.coven(&["inbox", "answer", &asked.id, "deny"]).expect_success();
 
     home.wait_for_text(&id, "chose:cancelled");
     let denied = home.inbox("?all=true").pop().expect("the request");
     assert_eq!((denied.status.as_str(), denied.answered_by.as_deref()), ("cancelled", Some("human")));
-    home.answer_request(&asked.id, &json!({ "decision": "deny" })).refused(409, "already_answered");
+    home.answer_request(&asked.id, &json!({ "decision": "deny" })).expect_error(409, "already_answered");
     check_invariants(&home);
 }
 
@@ -227,7 +227,7 @@ fn an_answer_from_inside_the_asking_session_is_refused() {
 
     assert!(output.contains("permissions.allowSelfAnswer") && output.contains("exit 4"), "{output}");
     assert_eq!(home.inbox(""), std::slice::from_ref(&asked));
-    home.coven(&["inbox", "answer", &asked.id, "allow"]).done();
+    home.coven(&["inbox", "answer", &asked.id, "allow"]).expect_success();
     home.wait_for_text(&id, "chose:o1-allow_once");
     assert_eq!(home.inbox("?all=true").pop().and_then(|it| it.answered_by).as_deref(), Some("human"));
     check_invariants(&home);

@@ -65,7 +65,7 @@ fn agent_02_every_message_is_a_row_with_its_role_and_json_content() {
     }
     // The view and the interface have the same content.
     let messages: Vec<[String; 5]> = home
-        .said(&id)
+        .messages(&id)
         .into_iter()
         .map(|it| [it.id, it.session_id, it.role, it.content.to_string(), it.timestamp])
         .collect();
@@ -85,16 +85,16 @@ fn agent_03_a_session_has_its_repo_and_its_messages_oldest_first() {
     let id = home.open(&repo).id;
     home.turn(&id, "say one");
     home.turn(&id, "say two");
-    let said = home.said(&id);
+    let said = home.messages(&id);
 
     let detail: Value = home.read(&agent_path(&id, ""));
 
     assert_eq!(
-        home.plainly(&id),
+        home.messages_with_roles(&id),
         [user("say one"), agent("one"), user("say two"), agent("two")],
         "messages, oldest first"
     );
-    let messages: Vec<coven_testing::agents::Said> =
+    let messages: Vec<coven_testing::agents::AgentMessage> =
         serde_json::from_value(detail["messages"].clone()).expect("messages");
     assert_eq!(messages, said);
     assert!(messages.windows(2).all(|pair| pair[0].timestamp < pair[1].timestamp));
@@ -106,6 +106,6 @@ fn agent_03_a_session_has_its_repo_and_its_messages_oldest_first() {
     // The next daemon reads the same from the store.
     home.kill_daemon();
     home.start();
-    assert_eq!(home.said(&id), said);
+    assert_eq!(home.messages(&id), said);
     check_invariants(&home);
 }

@@ -18,9 +18,9 @@ fn agent_11_a_session_needs_a_repository_that_is_registered_and_inside_the_root(
     let repo = home.make_repo("app");
 
     let unknown = home.post("/api/sessions", &json!({ "repoId": UNKNOWN_ID }));
-    assert!(unknown.refused(404, "repo_not_found").contains(UNKNOWN_ID));
-    home.post("/api/sessions", &json!({ "repoId": "../app" })).refused(400, "invalid_request");
-    home.post("/api/sessions", &json!({})).refused(400, "invalid_request");
+    assert!(unknown.expect_error(404, "repo_not_found").contains(UNKNOWN_ID));
+    home.post("/api/sessions", &json!({ "repoId": "../app" })).expect_error(400, "invalid_request");
+    home.post("/api/sessions", &json!({})).expect_error(400, "invalid_request");
 
     // The repository was inside the root when it was registered.
     let other_root = home.project().join("elsewhere");
@@ -29,7 +29,7 @@ fn agent_11_a_session_needs_a_repository_that_is_registered_and_inside_the_root(
     home.env.push(("AGENT_WORKSPACE_ROOT".to_owned(), other_root.display().to_string()));
     home.start();
     let outside = home.post("/api/sessions", &json!({ "repoId": repo.id }));
-    outside.refused(400, "repo_outside_root");
+    outside.expect_error(400, "repo_outside_root");
     home.stop();
     home.env.pop();
     home.start();
@@ -38,7 +38,7 @@ fn agent_11_a_session_needs_a_repository_that_is_registered_and_inside_the_root(
     let (path, aside) = (home.project().join("app"), home.folder().join("app-outside"));
     fs::rename(&path, &aside).expect("one file system");
     symlink(&aside, &path).expect("a link");
-    home.post("/api/sessions", &json!({ "repoId": repo.id })).refused(400, "repo_outside_root");
+    home.post("/api/sessions", &json!({ "repoId": repo.id })).expect_error(400, "repo_outside_root");
     fs::remove_file(&path).expect("writable");
     let gone = home.post("/api/sessions", &json!({ "repoId": repo.id }));
     assert_eq!(gone.status, 400, "{}", String::from_utf8_lossy(&gone.body));
@@ -68,14 +68,14 @@ fn agent_11_repos_are_registered_listed_and_removed() {
 
     let session = home.open(&repo);
     let remove = || home.request(Method::DELETE, &format!("/api/repos/{}", repo.id), None);
-    remove().refused(409, "repo_in_use");
+    remove().expect_error(409, "repo_in_use");
     home.cancel_session(&session.id);
     home.wait_for_end(&session.id);
     assert_eq!(remove().status, 200);
 
-    home.get(&format!("/api/repos/{UNKNOWN_ID}")).refused(404, "repo_not_found");
+    home.get(&format!("/api/repos/{UNKNOWN_ID}")).expect_error(404, "repo_not_found");
     assert_eq!(home.read::<RepoList>("/api/repos").repos, []);
-    home.post("/api/sessions", &json!({ "repoId": repo.id })).refused(404, "repo_not_found");
+    home.post("/api/sessions", &json!({ "repoId": repo.id })).expect_error(404, "repo_not_found");
     assert_eq!(home.agent_session(&session.id).repo_id, Some(repo.id), "an ended session keeps its repo");
 }
 
@@ -143,14 +143,14 @@ fn agent_13_a_path_that_leaves_the_root_is_refused_and_logged() {
 
     for escape in ["/../outside", "/app/../../outside", "/link", "/./app/.././../outside/."] {
         let asked = format!("{project}{escape}");
-        home.post("/api/repos", &json!({ "path": asked })).refused(400, "repo_outside_root");
+        home.post("/api/repos", &json!({ "path": asked })).expect_error(400, "repo_outside_root");
         wait_until(&format!("{asked} is in the log"), || home.own_log().contains(&asked));
     }
-    home.post("/api/repos", &json!({ "path": outside })).refused(400, "repo_outside_root");
-    home.post("/api/repos", &json!({ "path": "app" })).refused(400, "invalid_request");
-    home.post("/api/repos", &json!({ "path": format!("{project}/nothing") })).refused(400, "cwd_missing");
+    home.post("/api/repos", &json!({ "path": outside })).expect_error(400, "repo_outside_root");
+    home.post("/api/repos", &json!({ "path": "app" })).expect_error(400, "invalid_request");
+    home.post("/api/repos", &json!({ "path": format!("{project}/nothing") })).expect_error(400, "cwd_missing");
     home.make_folder("plain");
-    home.post("/api/repos", &json!({ "path": format!("{project}/plain") })).refused(400, "not_a_repository");
+    home.post("/api/repos", &json!({ "path": format!("{project}/plain") })).expect_error(400, "not_a_repository");
     assert_eq!(home.read::<RepoList>("/api/repos").repos, []);
 
     // A path with dots that stays inside is accepted.
@@ -169,12 +169,12 @@ fn agent_13_the_root_is_read_at_start_and_a_bad_one_is_refused_by_name() {
 
     for bad in ["relative/root", "/does/not/exist/at/all"] {
         home.env = vec![("AGENT_WORKSPACE_ROOT".to_owned(), bad.to_owned())];
-        let message = home.coven(&["daemon", "start"]).refused(2);
+        let message = home.coven(&["daemon", "start"]).expect_failure(2);
         assert!(message.contains("AGENT_WORKSPACE_ROOT"), "{message}");
     }
     home.env = vec![("AGENT_WORKSPACE_ROOT".to_owned(), root.display().to_string())];
     home.start();
 
     assert_eq!(home.post("/api/repos", &json!({ "path": inside })).status, 201);
-    home.post("/api/repos", &json!({ "path": outside })).refused(400, "repo_outside_root");
+    home.post("/api/repos", &json!({ "path": outside })).expect_error(400, "repo_outside_root");
 }

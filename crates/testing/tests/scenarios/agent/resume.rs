@@ -1,6 +1,6 @@
 //! Resuming a session in a new one: the agent loads the message history.
 
-use coven_testing::agents::behaving;
+use coven_testing::agents::agent_with_traits;
 use coven_testing::{TestHome, check_invariants};
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ fn a_resumed_session_has_the_old_messages_marked_as_replayed_and_continues() {
     assert_eq!(second.repo_id, home.session(&first).repo_id);
     assert_eq!(home.agent_state(&second.id).agent_session_id, home.agent_state(&first).agent_session_id);
     let messages: Vec<(String, String, bool)> = home
-        .said(&second.id)
+        .messages(&second.id)
         .iter()
         .map(|it| (it.role.clone(), it.text().to_owned(), it.content["replayed"] == true))
         .collect();
@@ -51,7 +51,7 @@ fn a_resumed_session_has_the_old_messages_marked_as_replayed_and_continues() {
 #[test]
 fn an_agent_that_can_only_resume_is_resumed_and_one_that_cannot_is_refused() {
     let home = TestHome::started_with_agent(
-        json!({ "harnesses": { "resumes": behaving("resume_only"), "forgets": behaving("no_load") } }),
+        json!({ "harnesses": { "resumes": agent_with_traits("resume_only"), "forgets": agent_with_traits("no_load") } }),
     );
 
     let first = ended_session(&home, "resumes");
@@ -62,7 +62,7 @@ fn an_agent_that_can_only_resume_is_resumed_and_one_that_cannot_is_refused() {
     assert_eq!(home.agent_text(&second), "again");
 
     let first = ended_session(&home, "forgets");
-    home.post("/api/v1/sessions", &resume("forgets", &first)).refused(409, "session_refused");
+    home.post("/api/v1/sessions", &resume("forgets", &first)).expect_error(409, "session_refused");
     check_invariants(&home);
 }
 
@@ -72,6 +72,6 @@ fn only_an_existing_acp_session_can_be_resumed() {
     let terminal = home.run_to_end("say hello").id;
 
     let unknown = "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
-    home.post("/api/v1/sessions", &resume("gemini", unknown)).refused(404, "session_not_found");
-    home.post("/api/v1/sessions", &resume("gemini", &terminal)).refused(409, "session_refused");
+    home.post("/api/v1/sessions", &resume("gemini", unknown)).expect_error(404, "session_not_found");
+    home.post("/api/v1/sessions", &resume("gemini", &terminal)).expect_error(409, "session_refused");
 }

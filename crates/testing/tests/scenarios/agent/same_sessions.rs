@@ -40,7 +40,7 @@ fn a_session_created_in_v1_belongs_to_the_repository_of_its_folder() {
     );
     assert_eq!(home.agent_session(&session.id).status, "active");
     let request = json!({ "harness": "gemini", "channel": "acp", "cwd": home.project() });
-    home.post("/api/v1/sessions", &request).refused(400, "not_a_repository");
+    home.post("/api/v1/sessions", &request).expect_error(400, "not_a_repository");
 }
 
 #[test]
@@ -49,17 +49,17 @@ fn an_ended_acp_session_can_be_archived_summoned_exported_and_sacrificed() {
     let repo = home.make_repo("app");
     let id = home.open(&repo).id;
     home.turn(&id, "say hello");
-    home.act(&id, "archive").refused(409, "session_running");
+    home.act(&id, "archive").expect_error(409, "session_running");
     home.cancel_session(&id);
     home.wait_for_end(&id);
 
     assert_eq!(home.act(&id, "archive").status, 200);
     assert_eq!(home.act(&id, "summon").status, 200);
-    assert!(home.coven(&["export", &id, "--format", "jsonl"]).done().contains("hello"));
-    assert_eq!(home.said(&id).iter().filter(|it| it.text() == "hello").count(), 1);
+    assert!(home.coven(&["export", &id, "--format", "jsonl"]).expect_success().contains("hello"));
+    assert_eq!(home.messages(&id).iter().filter(|it| it.text() == "hello").count(), 1);
     assert_eq!(home.sacrifice(&id).status, 200);
 
-    home.get(&path(&id, "/messages")).refused(404, "session_not_found");
+    home.get(&path(&id, "/messages")).expect_error(404, "session_not_found");
     assert_eq!(home.agent_sessions("").total, 0);
     check_invariants(&home);
 }

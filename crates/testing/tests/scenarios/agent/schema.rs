@@ -86,7 +86,7 @@ fn agent_30_agent_message_has_the_seeds_columns_roles_and_relation() {
 fn agent_31_the_migration_creates_tables_constraints_and_indexes() {
     let home = TestHome::new();
 
-    home.coven(&["db", "migrate"]).done();
+    home.coven(&["db", "migrate"]).expect_success();
 
     let connection = database(&home);
     let found = objects(&connection);
@@ -118,7 +118,7 @@ fn agent_31_the_migration_can_be_rolled_back_and_repeated() {
 
     // The newest step that changes tables, and then all of them.
     for steps in ["2", "100"] {
-        home.coven(&["db", "rollback", "--steps", steps]).done();
+        home.coven(&["db", "rollback", "--steps", steps]).expect_success();
         let left = objects(&database(&home));
         assert!(shape() != complete, "a step down changes the schema");
         if steps == "100" {
@@ -126,7 +126,7 @@ fn agent_31_the_migration_can_be_rolled_back_and_repeated() {
                 assert!(!left.contains(name), "{name} still exists");
             }
         }
-        home.coven(&["db", "migrate"]).done();
+        home.coven(&["db", "migrate"]).expect_success();
         assert_eq!(objects(&database(&home)), before, "after {steps}");
     }
 

@@ -8,10 +8,10 @@ use serde_json::json;
 /// Asserts that a prompt is refused and adds no message.
 #[track_caller]
 fn assert_prompt_refused(home: &TestHome, id: &str) {
-    let before = home.said(id);
+    let before = home.messages(id);
     let answer = home.post(&agent_path(id, "/prompt"), &json!({ "text": "say more" }));
-    answer.refused(409, "session_not_live");
-    assert_eq!(home.said(id), before);
+    answer.expect_error(409, "session_not_live");
+    assert_eq!(home.messages(id), before);
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn agent_06_a_cancelled_session_has_a_reason_and_no_process() {
     assert_eq!(answer.status, 200, "{answer:?}");
     home.wait_for_end(&id);
     assert_eq!(home.agent_session(&id).status, "cancelled");
-    let messages = home.said(&id);
+    let messages = home.messages(&id);
     let cancelled = messages.iter().find(|it| it.kind() == "cancelled").expect("message");
     assert_eq!(cancelled.role, "system");
     assert!(cancelled.content["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{cancelled:?}");
@@ -92,7 +92,7 @@ fn agent_07_a_crash_is_a_final_error_with_details() {
 
     let session = home.agent_session(&id);
     assert_eq!((session.status.as_str(), home.session(&id).exit_code), ("error", Some(3)));
-    let messages = home.said(&id);
+    let messages = home.messages(&id);
     let details = messages.iter().find(|it| it.kind() == "error").expect("message");
     assert_eq!(details.role, "system");
     let message = details.content["message"].as_str().expect("text");
@@ -101,7 +101,7 @@ fn agent_07_a_crash_is_a_final_error_with_details() {
         messages.iter().any(|it| it.role == "agent" && it.text() == "so far so good" && it.content["partial"] == false)
     );
     assert_prompt_refused(&home, &id);
-    home.cancel_session(&id).refused(409, "session_not_live");
+    home.cancel_session(&id).expect_error(409, "session_not_live");
     home.restart();
     assert_eq!(home.agent_session(&id), session, "a restart does not revive it");
     wait_until("all processes have exited", || home.harness_processes(&id).is_empty());

@@ -114,7 +114,7 @@ fn the_feed_has_events_for_turns_and_messages() {
     let ended = feed.next_of("turn.ended");
     assert_eq!(ended.payload, json!({ "session_id": id, "stop_reason": "max_tokens" }));
     home.wait_for_rest(&id);
-    let messages = home.said(&id);
+    let messages = home.messages(&id);
     let turn = json!({ "type": "turn", "stopReason": "max_tokens" });
     assert!(messages.iter().any(|it| it.role == "system" && it.content == turn), "{messages:?}");
 }

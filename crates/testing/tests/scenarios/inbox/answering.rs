@@ -52,16 +52,16 @@ fn a_question_set_is_in_the_inbox_and_its_answers_reach_the_asking_command() {
     assert_eq!((ran.code, ran.stdout.as_str()), (0, expected));
     assert_eq!(home.inbox(""), []);
     assert_eq!(home.inbox("?all=true"), [answered]);
-    home.answer_request(&asked.id, &json!({ "answers": answers })).refused(409, "already_answered");
-    home.answer_request(&asked.id, &json!({ "reject": {} })).refused(409, "already_answered");
+    home.answer_request(&asked.id, &json!({ "answers": answers })).expect_error(409, "already_answered");
+    home.answer_request(&asked.id, &json!({ "reject": {} })).expect_error(409, "already_answered");
     check_invariants(&home);
 }
 
 #[test]
 fn an_invalid_answer_is_refused_with_the_reason_and_changes_nothing() {
     let home = TestHome::started();
-    let id = home.coven(&["ask", TWO, "--no-wait"]).done().trim().to_owned();
-    let post_refused = |body: Value| home.answer_request(&id, &body).refused(400, "invalid_request");
+    let id = home.coven(&["ask", TWO, "--no-wait"]).expect_success().trim().to_owned();
+    let post_refused = |body: Value| home.answer_request(&id, &body).expect_error(400, "invalid_request");
 
     let unknown = post_refused(json!({ "answers": [{ "questionIndex": 0, "selectedOption": "Oracle" }] }));
     assert_eq!(unknown, "Answer for question 0 references non-existent option: Oracle");
@@ -76,8 +76,8 @@ fn an_invalid_answer_is_refused_with_the_reason_and_changes_nothing() {
     assert_eq!(post_refused(json!({ "answers": [], "reject": {} })), one_of);
     assert!(post_refused(json!({ "reject": { "why": "x" } })).contains("unknown field"));
     assert!(post_refused(json!({ "reject": {}, "reason": "x" })).contains("reject has a reason of its own"));
-    home.answer_request(UNKNOWN_ID, &choosing("A")).refused(404, "question_not_found");
-    home.answer_request("..%2F..%2Fetc", &choosing("A")).refused(404, "question_not_found");
+    home.answer_request(UNKNOWN_ID, &choosing("A")).expect_error(404, "question_not_found");
+    home.answer_request("..%2F..%2Fetc", &choosing("A")).expect_error(404, "question_not_found");
 
     assert_eq!(show(&home, &id).status, InboxStatus::Pending);
     wait_for_event(&home, &id, "question_set.asked");
@@ -105,31 +105,34 @@ fn the_command_line_lists_shows_and_answers_question_sets() {
     let home = TestHome::started();
     let (first, second) = (ask(&home, "First?"), ask(&home, "Second?"));
 
-    let listed = home.coven(&["inbox"]).done();
+    let listed = home.coven(&["inbox"]).expect_success();
     let places = [&first, &second].map(|id| listed.find(&id[..8]).expect("is listed"));
     assert!(places[0] < places[1] && listed.contains("First?") && listed.contains("A, B"), "{listed}");
-    let shown = home.coven(&["inbox", "show", &first[..8]]).done();
+    let shown = home.coven(&["inbox", "show", &first[..8]]).expect_success();
     assert!(shown.contains("kind      question_set") && shown.contains("   - B"), "{shown}");
-    assert_eq!(home.coven(&["inbox", "answer", &first, "--option", "b"]).done(), "answered: First?: B\n");
+    assert_eq!(home.coven(&["inbox", "answer", &first, "--option", "b"]).expect_success(), "answered: First?: B\n");
     let line = ["inbox", "answer", &second, "--reject", "--reason", "no", "--json"];
     let rejected: InboxItem = home.json(&line);
 
     assert_eq!((rejected.id, rejected.status.as_str()), (second.clone(), "rejected"));
-    assert_eq!(home.coven(&["inbox"]).done(), "");
-    let all = home.coven(&["inbox", "--all"]).done();
+    assert_eq!(home.coven(&["inbox"]).expect_success(), "");
+    let all = home.coven(&["inbox", "--all"]).expect_success();
     assert!(all.contains("answered: B") && all.contains("rejected"), "{all}");
     let third = ask(&home, "Third?");
     let given = r#"{"0":{"customText":"neither"}}"#;
-    assert_eq!(home.coven(&["inbox", "answer", &third, "--answers", given]).done(), "answered: Third?: neither\n");
-    let refusal = home.coven(&["inbox", "answer", &first, "--text", "late"]).refused(4);
+    assert_eq!(
+        home.coven(&["inbox", "answer", &third, "--answers", given]).expect_success(),
+        "answered: Third?: neither\n"
+    );
+    let refusal = home.coven(&["inbox", "answer", &first, "--text", "late"]).expect_failure(4);
     assert!(refusal.contains("already completed"), "{refusal}");
-    home.coven(&["inbox", "answer", &first]).refused(2);
+    home.coven(&["inbox", "answer", &first]).expect_failure(2);
     let fourth = ask(&home, "Fourth?");
-    let refusal = home.coven(&["inbox", "answer", &fourth, "allow"]).refused(2);
+    let refusal = home.coven(&["inbox", "answer", &fourth, "allow"]).expect_failure(2);
     assert!(refusal.contains("takes answers or reject"), "{refusal}");
-    home.coven(&["inbox", "answer", &fourth, "--option", "ZZZ"]).refused(2);
+    home.coven(&["inbox", "answer", &fourth, "--option", "ZZZ"]).expect_failure(2);
     assert_eq!(home.coven(&["inbox", "answer", &fourth, "--option", "A", "--reason", "x"]).code, 2);
-    home.coven(&["inbox", "answer", UNKNOWN_ID, "--reject"]).refused(3);
+    home.coven(&["inbox", "answer", UNKNOWN_ID, "--reject"]).expect_failure(3);
     assert_eq!(show(&home, &fourth).status, InboxStatus::Pending);
 }
 
@@ -176,20 +179,20 @@ fn a_prefix_must_be_unique_among_the_pending_items_of_all_kinds() {
     put_set(&home, &set, "Which?");
     assert_eq!(waiting(&home, 2).len(), 2);
 
-    let message = home.get(&format!("/api/v1/inbox/{prefix}")).refused(400, "ambiguous_id");
+    let message = home.get(&format!("/api/v1/inbox/{prefix}")).expect_error(400, "ambiguous_id");
     assert!(message.contains(&permission) && message.contains(&set), "{message}");
-    home.answer_request(prefix, &choosing("A")).refused(400, "ambiguous_id");
-    home.coven(&["inbox", "show", prefix]).refused(2);
+    home.answer_request(prefix, &choosing("A")).expect_error(400, "ambiguous_id");
+    home.coven(&["inbox", "show", prefix]).expect_failure(2);
 
-    let wrong = home.answer_request(&permission, &choosing("A")).refused(400, "invalid_request");
+    let wrong = home.answer_request(&permission, &choosing("A")).expect_error(400, "invalid_request");
     assert!(wrong.starts_with("it is a request for permission and takes option or decision"), "{wrong}");
     let reasoned = json!({ "decision": "deny", "reason": "no" });
-    let wrong = home.answer_request(&permission, &reasoned).refused(400, "invalid_request");
+    let wrong = home.answer_request(&permission, &reasoned).expect_error(400, "invalid_request");
     assert!(wrong.starts_with("a request for permission takes no reason"), "{wrong}");
     assert_eq!(home.answer_request(&set, &choosing("A")).status, 200);
     assert_eq!(show(&home, prefix).id, permission, "the question set is answered");
-    home.coven(&["inbox", "answer", prefix, "deny"]).done();
-    home.get(&format!("/api/v1/inbox/{prefix}")).refused(400, "ambiguous_id");
+    home.coven(&["inbox", "answer", prefix, "deny"]).expect_success();
+    home.get(&format!("/api/v1/inbox/{prefix}")).expect_error(400, "ambiguous_id");
 }
 
 #[test]

@@ -25,9 +25,9 @@ fn a_broken_set_is_reported_with_the_reason_and_does_not_affect_others() {
     let why = ruin.question_set().and_then(|set| set.error.as_deref());
     assert!(why.is_some_and(|why| why.contains("request.json is malformed")), "{ruin:?}");
     assert_eq!(show(&home, &broken).status, InboxStatus::Broken);
-    home.answer_request(&broken, &choosing("A")).refused(409, "question_broken");
+    home.answer_request(&broken, &choosing("A")).expect_error(409, "question_broken");
     assert_eq!(events_of(&home, &broken), [""; 0], "a broken set has no events");
-    let table = home.coven(&["inbox", "--all"]).done();
+    let table = home.coven(&["inbox", "--all"]).expect_success();
     assert!(table.contains("broken") && table.contains("Still here?"), "{table}");
 
     // With valid files, it is a normal set.
@@ -53,7 +53,7 @@ fn a_folder_that_is_deleted_and_created_again_is_watched_again() {
     assert!(!folder(&home).exists());
     let new = ask(&home, "New?");
     wait_for_event(&home, &new, "question_set.asked");
-    home.coven(&["answer", &new, "--option", "A"]).done();
+    home.coven(&["answer", &new, "--option", "A"]).expect_success();
     wait_for_event(&home, &new, "question_set.completed");
 }
 

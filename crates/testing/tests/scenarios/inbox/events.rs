@@ -26,10 +26,10 @@ fn changes_without_a_daemon_get_one_event_from_the_next_daemon() {
         wait_for_event(&home, id, "question_set.asked");
     }
     home.kill_daemon();
-    home.coven(&["answer", &answered, "--option", "A"]).done();
-    home.coven(&["questions", "dismiss", &dismissed, "--yes"]).done();
+    home.coven(&["answer", &answered, "--option", "A"]).expect_success();
+    home.coven(&["questions", "dismiss", &dismissed, "--yes"]).expect_success();
     let [asked, over] = ["Asked?", "Over?"].map(|prompt| ask(&home, prompt));
-    home.coven(&["answer", &over, "--reject"]).done();
+    home.coven(&["answer", &over, "--reject"]).expect_success();
 
     home.start();
 
@@ -93,7 +93,7 @@ fn expired_sets_are_deleted_when_the_daemon_starts() {
     let home = TestHome::new();
     home.configure(json!({ "questions": { "retentionPeriod": 0 } }));
     let (over, open) = (ask(&home, "Over?"), ask(&home, "Open?"));
-    home.coven(&["answer", &over, "--option", "A"]).done();
+    home.coven(&["answer", &over, "--option", "A"]).expect_success();
 
     home.start();
 

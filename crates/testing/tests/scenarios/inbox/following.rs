@@ -60,7 +60,7 @@ fn new_and_resolved_items_are_printed_across_a_crash_of_the_daemon() {
     home.answer_request(&first, &choosing("A"));
     assert_eq!(follower.next(), line("went", &first, "completed"));
     home.kill_daemon();
-    home.coven(&["answer", &second, "--reject"]).done();
+    home.coven(&["answer", &second, "--reject"]).expect_success();
     let third = ask(&home, "Third?");
     home.start();
 
@@ -82,7 +82,7 @@ fn only_items_of_the_given_session_are_followed() {
     let other = ask(&home, "Of no session?");
     wait_for_event(&home, &other, "question_set.asked");
 
-    home.coven(&["inbox", "answer", &permission, "deny"]).done();
+    home.coven(&["inbox", "answer", &permission, "deny"]).expect_success();
 
     assert_eq!(follower.next(), line("went", &permission, "answered"));
 }
@@ -92,15 +92,15 @@ fn following_rings_for_new_items_and_not_for_pending_ones() {
     let home = TestHome::started();
     let first = ask(&home, "First?");
     let terminal = TestTerminal::open(&home, &["inbox", "--follow"]);
-    terminal.shows(&format!("+ {}", &first[..8]));
+    terminal.wait_for_text(&format!("+ {}", &first[..8]));
     assert!(!terminal.bytes().contains(&0x07));
 
     let second = ask(&home, "Second?");
 
-    terminal.shows(&format!("+ {}  -  Second?", &second[..8]));
+    terminal.wait_for_text(&format!("+ {}  -  Second?", &second[..8]));
     wait_until("the terminal rings", || terminal.bytes().contains(&0x07));
-    home.coven(&["answer", &second, "--option", "A"]).done();
-    terminal.shows("Second?  answered: A");
+    home.coven(&["answer", &second, "--option", "A"]).expect_success();
+    terminal.wait_for_text("Second?  answered: A");
 }
 
 #[test]
@@ -108,14 +108,14 @@ fn the_browser_rings_and_shows_a_new_item() {
     let home = TestHome::started();
     home.launch_with(json!({ "harness": "claude", "prompt": "hang", "title": "Fix the parser" }));
     let mut terminal = TestTerminal::open(&home, &["sessions"]);
-    terminal.shows("Fix the parser");
+    terminal.wait_for_text("Fix the parser");
     assert!(!terminal.bytes().contains(&0x07));
 
     ask(&home, "Which one?");
 
-    terminal.shows("an agent asks: Which one?");
+    terminal.wait_for_text("an agent asks: Which one?");
     wait_until("the terminal rings", || terminal.bytes().contains(&0x07));
-    terminal.types("q");
+    terminal.type_keys("q");
     assert_eq!(terminal.wait(), 0);
 }
 
@@ -125,22 +125,22 @@ fn no_terminal_rings_if_the_bell_is_disabled() {
     home.launch_with(json!({ "harness": "claude", "prompt": "hang", "title": "Fix the parser" }));
     let first = ask(&home, "First?");
     let following = TestTerminal::open(&home, &["inbox", "--follow"]);
-    following.shows(&format!("+ {}", &first[..8]));
+    following.wait_for_text(&format!("+ {}", &first[..8]));
     let mut browser = TestTerminal::open(&home, &["sessions"]);
-    browser.shows("Fix the parser");
+    browser.wait_for_text("Fix the parser");
     let mut answering = TestTerminal::open(&home, &["answer"]);
-    answering.shows("First?");
+    answering.wait_for_text("First?");
 
     let second = ask(&home, "Second?");
 
-    following.shows(&format!("+ {}", &second[..8]));
-    browser.shows("asks: Second?");
-    home.coven(&["answer", &second, "--option", "A"]).done();
+    following.wait_for_text(&format!("+ {}", &second[..8]));
+    browser.wait_for_text("asks: Second?");
+    home.coven(&["answer", &second, "--option", "A"]).expect_success();
     // A bell would precede this line.
-    following.shows("Second?  answered: A");
-    browser.types("q");
+    following.wait_for_text("Second?  answered: A");
+    browser.type_keys("q");
     assert_eq!(browser.wait(), 0);
-    answering.types("q");
+    answering.type_keys("q");
     assert_eq!(answering.wait(), 0);
     for terminal in [&following, &browser, &answering] {
         assert!(!terminal.bytes().contains(&0x07), "{}", terminal.text());

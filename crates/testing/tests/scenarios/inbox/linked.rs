@@ -27,7 +27,7 @@ fn a_question_asked_in_a_session_has_the_id_of_the_session() {
     };
     assert_eq!(of(&session.id), ["Inside?"]);
     assert_eq!(of(&home.launch("hang").id), [""; 0]);
-    assert_eq!(home.coven(&["inbox", "--session", &session.id[..8]]).done().lines().count(), 2);
+    assert_eq!(home.coven(&["inbox", "--session", &session.id[..8]]).expect_success().lines().count(), 2);
     assert_eq!(show(&home, &outside).session_id, None);
     check_invariants(&home);
 }
@@ -64,9 +64,9 @@ fn permission_requests_and_question_sets_are_one_list_oldest_first() {
     let ids: Vec<String> = waiting(&home, 3).into_iter().map(|item| item.id).collect();
 
     assert_eq!(ids, [first, second.clone(), third]);
-    let refusal = home.coven(&["inbox", "answer", &second, "--option", "A"]).refused(2);
+    let refusal = home.coven(&["inbox", "answer", &second, "--option", "A"]).expect_failure(2);
     assert!(refusal.contains("takes option or decision"), "{refusal}");
-    home.coven(&["inbox", "answer", &second, "allow"]).done();
+    home.coven(&["inbox", "answer", &second, "allow"]).expect_success();
     home.wait_for_text(&session, "chose:");
 }
 
@@ -76,18 +76,18 @@ fn the_chat_rings_for_a_question_set_and_only_asks_permission_requests() {
     let session = home.open(&home.make_repo("app")).id;
     home.wait_for_rest(&session);
     let mut terminal = TestTerminal::open(&home, &["chat", &session[..8]]);
-    terminal.shows("/help shows the keys");
+    terminal.wait_for_text("/help shows the keys");
 
     assert!(!terminal.bytes().contains(&0x07), "there is no new item yet");
 
     let id = ask(&home, "Elsewhere?");
 
-    terminal.shows(&format!("somebody asks: Elsewhere? — coven answer ({})", &id[..8]));
+    terminal.wait_for_text(&format!("somebody asks: Elsewhere? — coven answer ({})", &id[..8]));
     wait_until("the terminal rings", || terminal.bytes().contains(&0x07));
     home.prompt(&session, "permit touch x");
-    terminal.shows("a allow · d deny");
-    home.coven(&["inbox", "answer", &home.wait_for_request(&session).id, "allow"]).done();
+    terminal.wait_for_text("a allow · d deny");
+    home.coven(&["inbox", "answer", &home.wait_for_request(&session).id, "allow"]).expect_success();
     home.wait_for_text(&session, "chose:");
-    terminal.types("\x04");
+    terminal.type_keys("\x04");
     assert_eq!(terminal.wait(), 0);
 }

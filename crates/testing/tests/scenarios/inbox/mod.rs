@@ -13,7 +13,7 @@ use std::process::{Child, Stdio};
 
 use coven_api::event::EventRecord;
 use coven_api::inbox::InboxItem;
-use coven_testing::{Ran, TestHome, eventually};
+use coven_testing::{CommandOutput, TestHome, eventually};
 use serde_json::{Value, json};
 
 /// A single-choice and a multiple-choice question.
@@ -30,14 +30,14 @@ fn asker(home: &TestHome, args: &[&str]) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("coven runs")
 }
 
-fn end(child: Child) -> Ran {
+fn end(child: Child) -> CommandOutput {
     child.wait_with_output().expect("child process").into()
 }
 
 /// Asks for a choice of A or B without waiting, and returns the id of the set.
 fn ask(home: &TestHome, prompt: &str) -> String {
     let line = ["ask", "--prompt", prompt, "--option", "A", "--option", "B", "--no-wait"];
-    home.coven(&line).done().trim().to_owned()
+    home.coven(&line).expect_success().trim().to_owned()
 }
 
 /// Returns the folder of the question sets.

@@ -3,7 +3,7 @@
 use std::fs;
 
 use coven_domain::task::TaskState;
-use coven_testing::agents::behaving;
+use coven_testing::agents::agent_with_traits;
 use coven_testing::process::is_alive;
 use coven_testing::{TestHome, eventually, wait_until};
 use serde_json::json;
@@ -73,7 +73,7 @@ fn items_within_a_second_are_combined() {
 #[test]
 fn a_permission_request_is_shown_unless_a_rule_decides_it() {
     let home = TestHome::with_agent(json!({
-        "harnesses": { "trusted": behaving("") },
+        "harnesses": { "trusted": agent_with_traits("") },
         "permissions": { "harnesses": { "trusted": "allow" } },
     }));
     home.write_agent("notify-send", RECORDER);

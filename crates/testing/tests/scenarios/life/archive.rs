@@ -10,16 +10,16 @@ fn life_26_archive_hides_an_ended_session_and_keeps_its_data() {
     let session = home.run_to_end("say kept ;; exit 0");
     let (log, entries) = (home.log(&session.id), home.entries(&session.id));
 
-    home.coven(&["archive", &session.id]).done();
+    home.coven(&["archive", &session.id]).expect_success();
 
     assert!(home.items::<SessionRecord>(&["sessions", "--json"]).is_empty());
     assert_eq!((home.log(&session.id), home.entries(&session.id)), (log, entries));
     assert_eq!(home.session(&session.id).status, "completed");
-    home.coven(&["archive", &session.id]).refused(4);
+    home.coven(&["archive", &session.id]).expect_failure(4);
 
     let live = home.launch("hang");
-    home.act(&live.id, "archive").refused(409, "session_running");
-    home.coven(&["archive", &live.id]).refused(4);
+    home.act(&live.id, "archive").expect_error(409, "session_running");
+    home.coven(&["archive", &live.id]).expect_failure(4);
     assert_eq!(home.session(&live.id).archived_at, None);
     check_invariants(&home);
 }
@@ -41,15 +41,15 @@ fn life_27_summon_restores_the_status_and_replays_without_running_again() {
         let before = home.session(&id);
         assert_eq!(before.status, status);
         let entries = home.entries(&id);
-        home.coven(&["archive", &id]).done();
+        home.coven(&["archive", &id]).expect_success();
 
-        let shown = home.coven(&["summon", &id]).done();
+        let shown = home.coven(&["summon", &id]).expect_success();
 
         assert_eq!(shown, "the work\r\n", "{status}");
         let after = home.session(&id);
         assert_eq!((after.status.as_str(), after.pid, after.archived_at), (status, before.pid, None));
         assert_eq!(home.entries(&id), entries, "the session was not run again");
-        home.coven(&["summon", &id]).refused(4);
+        home.coven(&["summon", &id]).expect_failure(4);
     }
     check_invariants(&home);
 }
@@ -64,14 +64,14 @@ fn life_28_sacrifice_deletes_an_ended_session_with_all_its_entries() {
 
     assert_eq!(record.id, session.id);
     for rest in ["", "/entries", "/log", "/screen"] {
-        home.get(&path(&session.id, rest)).refused(404, "session_not_found");
+        home.get(&path(&session.id, rest)).expect_error(404, "session_not_found");
     }
     assert!(!home.session_dir(&session.id).exists());
     assert_eq!(home.log_text(&kept.id), "kept\r\n");
 
     let live = home.launch("hang");
-    home.sacrifice(&live.id).refused(409, "session_running");
-    home.coven(&["sacrifice", &live.id, "--yes"]).refused(4);
+    home.sacrifice(&live.id).expect_error(409, "session_running");
+    home.coven(&["sacrifice", &live.id, "--yes"]).expect_failure(4);
     assert_eq!(home.session(&live.id).status, "running");
     check_invariants(&home);
 }

@@ -15,9 +15,9 @@ fn life_15_attach_to_a_finished_session_replays_its_output_as_a_log_viewer() {
 
     assert_eq!(terminal.wait(), 0);
     for text in ["first\nsecond\n", "is over", "failed", "exit code 3"] {
-        terminal.shows(text);
+        terminal.wait_for_text(text);
     }
-    terminal.is_as_it_was();
+    terminal.assert_settings_restored();
 }
 
 #[test]
@@ -41,20 +41,20 @@ fn life_16_attach_to_a_running_session_shows_the_screen_follows_it_and_forwards_
     home.wait_for_output(&session.id, "ready");
 
     let mut terminal = TestTerminal::with_size(&home, &["attach", &session.id], 30, 100);
-    terminal.shows("before");
-    terminal.shows("size:30x100");
-    terminal.types("hello\r");
-    terminal.shows("got:hello");
+    terminal.wait_for_text("before");
+    terminal.wait_for_text("size:30x100");
+    terminal.type_keys("hello\r");
+    terminal.wait_for_text("got:hello");
     terminal.resize(40, 120);
-    terminal.shows("size:40x120");
+    terminal.wait_for_text("size:40x120");
     // Output that another client causes is followed too.
     home.type_in(&session.id, "from elsewhere\r");
-    terminal.shows("got:from elsewhere");
-    terminal.types(DETACH);
+    terminal.wait_for_text("got:from elsewhere");
+    terminal.type_keys(DETACH);
 
     assert_eq!(terminal.wait(), 0);
-    terminal.shows("detached");
-    terminal.is_as_it_was();
+    terminal.wait_for_text("detached");
+    terminal.assert_settings_restored();
     assert_eq!(home.session(&session.id).status, "running");
     check_invariants(&home);
 }
@@ -67,16 +67,16 @@ fn life_16_several_terminals_show_the_same_and_a_read_only_one_cannot_type() {
 
     let mut writer = TestTerminal::open(&home, &["attach", &session.id]);
     let mut reader = TestTerminal::open(&home, &["attach", &session.id, "--read-only"]);
-    reader.shows("ready");
-    reader.types("never\r");
-    writer.types("one\r");
+    reader.wait_for_text("ready");
+    reader.type_keys("never\r");
+    writer.type_keys("one\r");
 
-    writer.shows("got:one");
-    let seen = reader.shows("got:one");
+    writer.wait_for_text("got:one");
+    let seen = reader.wait_for_text("got:one");
     assert!(!seen.contains("never"), "{seen}");
-    writer.types("quit\r");
+    writer.type_keys("quit\r");
     assert_eq!((writer.wait(), reader.wait()), (0, 0));
-    reader.is_as_it_was();
+    reader.assert_settings_restored();
     assert_eq!(home.wait_for_end(&session.id).status, "completed");
 }
 
@@ -87,12 +87,12 @@ fn life_16_detaching_from_a_full_screen_session_restores_the_terminal() {
     home.wait_for_output(&session.id, "inside");
 
     let mut terminal = TestTerminal::open(&home, &["attach", &session.id]);
-    terminal.shows("inside");
+    terminal.wait_for_text("inside");
     assert!(terminal.is_alternate());
-    terminal.types(DETACH);
+    terminal.type_keys(DETACH);
 
     assert_eq!(terminal.wait(), 0);
-    terminal.is_as_it_was();
+    terminal.assert_settings_restored();
 }
 
 #[test]
@@ -100,12 +100,12 @@ fn life_16_an_attached_run_returns_the_exit_code() {
     let home = TestHome::started();
 
     let mut terminal = TestTerminal::open(&home, &["run", "claude", "ask sure? ;; exit 7"]);
-    terminal.shows("sure?");
-    terminal.types("yes\r");
+    terminal.wait_for_text("sure?");
+    terminal.type_keys("yes\r");
 
     assert_eq!(terminal.wait(), 7);
-    terminal.shows("answer:yes");
-    terminal.is_as_it_was();
+    terminal.wait_for_text("answer:yes");
+    terminal.assert_settings_restored();
     check_invariants(&home);
 }
 
@@ -119,8 +119,8 @@ fn life_16_a_run_that_ends_immediately_shows_its_output_and_returns_its_exit_cod
     }
     let mut terminal = TestTerminal::open(&home, &["run", "claude", "say hello ;; exit 9"]);
     assert_eq!(terminal.wait(), 9);
-    terminal.shows("hello");
-    terminal.is_as_it_was();
+    terminal.wait_for_text("hello");
+    terminal.assert_settings_restored();
 }
 
 /// Launches a session that runs these lines of shell, with `$c` for coven.
@@ -171,14 +171,14 @@ fn life_16_an_attached_terminal_keeps_working_when_the_daemon_is_killed() {
     let session = home.launch("echo");
     home.wait_for_output(&session.id, "ready");
     let mut terminal = TestTerminal::open(&home, &["attach", &session.id]);
-    terminal.shows("ready");
+    terminal.wait_for_text("ready");
 
     home.kill_daemon();
-    terminal.types("still here\r");
-    terminal.shows("got:still here");
+    terminal.type_keys("still here\r");
+    terminal.wait_for_text("got:still here");
     home.start();
-    terminal.types("and after\r");
+    terminal.type_keys("and after\r");
 
-    terminal.shows("got:and after");
+    terminal.wait_for_text("got:and after");
     check_invariants(&home);
 }

@@ -20,7 +20,7 @@ fn life_17_input_to_a_running_session_is_accepted_forwarded_and_recorded() {
     let inputs: Vec<_> = entries.iter().filter(|it| it.kind == EntryKind::Input).map(|it| it.data.as_deref()).collect();
     assert_eq!(inputs, [Some("hello\r")]);
     // The same from the command line.
-    home.coven(&["input", &session.id, "again", "--enter"]).done();
+    home.coven(&["input", &session.id, "again", "--enter"]).expect_success();
     home.wait_for_output(&session.id, "got:again");
     check_invariants(&home);
 }
@@ -50,7 +50,7 @@ fn kill_waits_until_the_process_has_exited() {
     let stubborn = home.launch("ignore_sigterm ;; fork_children ;; hang");
     home.wait_for_output(&stubborn.id, "children are there");
 
-    let output = home.coven(&["kill", &stubborn.id]).done();
+    let output = home.coven(&["kill", &stubborn.id]).expect_success();
 
     assert!(!process::is_alive(stubborn.pid.expect("was running")), "{output}");
     assert_eq!(home.harness_processes(&stubborn.id), Vec::<u32>::new());
@@ -77,12 +77,12 @@ fn life_19_an_unknown_session_is_not_found() {
 
     for verb in ["input", "kill"] {
         let answer = home.post(&path(unknown, &format!("/{verb}")), &json!({ "data": "x" }));
-        answer.refused(404, "session_not_found");
+        answer.expect_error(404, "session_not_found");
     }
-    home.get(&path(unknown, "")).refused(404, "session_not_found");
+    home.get(&path(unknown, "")).expect_error(404, "session_not_found");
 
-    home.coven(&["input", unknown, "x"]).refused(3);
-    home.coven(&["kill", unknown]).refused(3);
+    home.coven(&["input", unknown, "x"]).expect_failure(3);
+    home.coven(&["kill", unknown]).expect_failure(3);
 }
 
 #[test]
@@ -102,11 +102,11 @@ fn life_20_a_session_that_is_not_live_refuses_input_and_kill() {
     let all = [completed, failed, archived, killed, orphaned, created];
     for id in &all {
         let before = (home.session(id), home.entries(id));
-        let message = home.post(&path(id, "/input"), &json!({ "data": "x" })).refused(409, "session_not_live");
+        let message = home.post(&path(id, "/input"), &json!({ "data": "x" })).expect_error(409, "session_not_live");
         assert!(message.contains(id.as_str()), "{message}");
-        home.act(id, "kill").refused(409, "session_not_live");
-        home.coven(&["input", id, "x"]).refused(4);
-        home.coven(&["kill", id]).refused(4);
+        home.act(id, "kill").expect_error(409, "session_not_live");
+        home.coven(&["input", id, "x"]).expect_failure(4);
+        home.coven(&["kill", id]).expect_failure(4);
         assert_eq!((home.session(id), home.entries(id)), before, "nothing was written");
     }
     check_invariants(&home);

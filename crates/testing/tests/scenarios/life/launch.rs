@@ -43,16 +43,16 @@ fn life_09_a_working_folder_outside_the_root_is_rejected_by_the_daemon() {
     for escape in ["link", "sub/../..", "..", "../outside"] {
         let cwd = home.project().join(escape);
         let answer = home.post("/api/v1/sessions", &json!({ "harness": "claude", "cwd": cwd }));
-        let message = answer.refused(400, "cwd_outside_root");
+        let message = answer.expect_error(400, "cwd_outside_root");
         assert!(message.contains("outside the project root"), "{message}");
     }
     // A project root in the request does not override the root of the home.
     let answer =
         home.post("/api/v1/sessions", &json!({ "harness": "claude", "cwd": outside, "project_root": outside }));
-    answer.refused(400, "cwd_outside_root");
-    home.post("/api/v1/sessions", &json!({ "harness": "claude", "cwd": "/" })).refused(400, "cwd_outside_root");
-    home.post("/api/v1/sessions", &json!({ "harness": "claude", "cwd": "sub" })).refused(400, "invalid_request");
-    home.coven(&["run", "claude", "hang", "--cwd", "link", "--background"]).refused(2);
+    answer.expect_error(400, "cwd_outside_root");
+    home.post("/api/v1/sessions", &json!({ "harness": "claude", "cwd": "/" })).expect_error(400, "cwd_outside_root");
+    home.post("/api/v1/sessions", &json!({ "harness": "claude", "cwd": "sub" })).expect_error(400, "invalid_request");
+    home.coven(&["run", "claude", "hang", "--cwd", "link", "--background"]).expect_failure(2);
 
     assert_eq!(home.sessions(), []);
     check_invariants(&home);
@@ -63,7 +63,7 @@ fn life_10_an_unsupported_harness_is_rejected_before_any_record_exists() {
     let home = TestHome::started();
     let before = home.health().last_event;
 
-    let message = home.post("/api/v1/sessions", &json!({ "harness": "hal9000" })).refused(400, "unknown_harness");
+    let message = home.post("/api/v1/sessions", &json!({ "harness": "hal9000" })).expect_error(400, "unknown_harness");
 
     assert!(message.contains("hal9000") && message.contains("claude"), "{message}");
     assert_eq!(home.sessions(), []);

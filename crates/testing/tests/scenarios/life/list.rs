@@ -11,7 +11,7 @@ fn life_22_the_list_is_a_table_in_a_pipe_or_with_plain() {
     home.wait_for_end(&session.id);
 
     for args in [&["sessions"][..], &["sessions", "--plain"]] {
-        let table = home.coven(args).done();
+        let table = home.coven(args).expect_success();
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines.len(), 2, "{table}");
         assert_eq!(lines[0].split_whitespace().collect::<Vec<_>>(), ["ID", "STATUS", "HARNESS", "TITLE", "AGE", "CWD"]);
@@ -22,7 +22,7 @@ fn life_22_the_list_is_a_table_in_a_pipe_or_with_plain() {
     let mut terminal = TestTerminal::open(&home, &["sessions", "--plain"]);
     assert_eq!(terminal.wait(), 0);
     assert!(!terminal.is_alternate());
-    terminal.shows("Tidy up");
+    terminal.wait_for_text("Tidy up");
 }
 
 #[test]
@@ -59,15 +59,15 @@ fn life_24_archived_sessions_are_hidden_without_all() {
     let home = TestHome::started();
     let shown = home.run_to_end("exit 0").id;
     let hidden = home.run_to_end("exit 0").id;
-    home.coven(&["archive", &hidden]).done();
+    home.coven(&["archive", &hidden]).expect_success();
 
     let ids = |args: &[&str]| -> Vec<String> {
         home.items::<SessionRecord>(args).into_iter().map(|record| record.id).collect()
     };
     assert_eq!(ids(&["sessions", "--json"]), [shown.as_str()]);
     assert_eq!(ids(&["sessions", "--json", "--all"]), [hidden.as_str(), shown.as_str()]);
-    assert!(!home.coven(&["sessions"]).done().contains(&hidden[..8]));
-    let all = home.coven(&["sessions", "--all"]).done();
+    assert!(!home.coven(&["sessions"]).expect_success().contains(&hidden[..8]));
+    let all = home.coven(&["sessions", "--all"]).expect_success();
     assert!(all.contains(&hidden[..8]) && all.contains("archived"), "{all}");
 }
 

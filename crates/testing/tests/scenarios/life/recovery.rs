@@ -19,8 +19,8 @@ fn life_30_sessions_of_an_earlier_daemon_without_a_process_become_orphaned() {
     home.start();
 
     home.wait_for_status(&orphan, "orphaned");
-    home.post(&path(&orphan, "/input"), &json!({ "data": "x" })).refused(409, "session_not_live");
-    home.act(&orphan, "kill").refused(409, "session_not_live");
+    home.post(&path(&orphan, "/input"), &json!({ "data": "x" })).expect_error(409, "session_not_live");
+    home.act(&orphan, "kill").expect_error(409, "session_not_live");
     assert_eq!(home.log_text(&orphan), "hello\r\n");
     // The other session continues.
     home.type_in(&living, "still there\r");

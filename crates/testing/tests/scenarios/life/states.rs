@@ -52,7 +52,7 @@ fn life_04_a_launch_that_fails_is_stored_with_its_reason() {
 
     let answer = home.post("/api/v1/sessions", &json!({ "argv": [home.agents().join("broken")] }));
 
-    let message = answer.refused(500, "launch_failed");
+    let message = answer.expect_error(500, "launch_failed");
     let id = answer.json::<serde_json::Value>()["error"]["details"]["id"].as_str().expect("an id").to_owned();
     assert!(message.contains(&id), "{message}");
     let session = home.session(&id);

@@ -136,5 +136,5 @@ fn a_message_that_is_too_long_gets_an_error_before_the_connection_ends() {
 fn a_request_that_is_not_a_websocket_is_refused() {
     let home = TestHome::started();
     let answer = home.get("/api/v1/live");
-    assert!(answer.refused(400, "invalid_request").contains("WebSocket"));
+    assert!(answer.expect_error(400, "invalid_request").contains("WebSocket"));
 }

@@ -104,7 +104,7 @@ fn store_12_legacy_state_is_reported_and_the_daemon_starts_with_an_empty_store()
     let ran = home.coven(&["daemon", "start"]);
 
     assert!(ran.stderr.contains("Run `coven migrate` to migrate existing state"), "{ran:?}");
-    ran.done();
+    ran.expect_success();
     assert!(home.path().join("state.json").exists());
     assert_eq!(home.sessions(), []);
 }
@@ -127,7 +127,7 @@ fn store_14_a_second_daemon_on_the_same_home_fails_immediately() {
     // The first daemon is not affected.
     assert_eq!(home.health().pid, first.pid);
     assert_eq!(home.session(&session.id).status, "running");
-    let message = home.coven(&["db", "rollback"]).refused(5);
+    let message = home.coven(&["db", "rollback"]).expect_failure(5);
     assert!(message.contains("locked by another process"), "{message}");
     check_invariants(&home);
 }

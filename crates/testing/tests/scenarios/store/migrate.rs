@@ -113,7 +113,7 @@ fn store_13_old_state_is_reported_imported_and_renamed() {
     leave_old_state(&home);
     let ran = home.coven(&["daemon", "start"]);
     assert!(ran.stderr.contains(PROMPT), "{ran:?}");
-    ran.done();
+    ran.expect_success();
     let before = contents(&home);
 
     let (code, answer) = migrate(&home, &[]);
@@ -138,7 +138,7 @@ fn store_13_imported_records_are_unchanged_and_none_is_running() {
     leave_old_state(&home);
     home.start();
 
-    home.coven(&["migrate"]).done();
+    home.coven(&["migrate"]).expect_success();
 
     let tasks: Value = home.read("/api/v1/tasks?status=open,in_progress,pending_merge,blocked,closed");
     let mut shown: Vec<(&str, &str)> = tasks["items"]
@@ -169,8 +169,8 @@ fn store_13_imported_records_are_unchanged_and_none_is_running() {
     assert_eq!((&question["status"], &question["answers"][0]["custom_text"]), (&json!("completed"), &json!("b")));
     // The interrupted task can be unblocked and closed. The other task depends on it.
     let id = task["id"].as_str().expect("text");
-    home.coven(&["task", "unblock", id]).done();
-    home.coven(&["task", "close", id]).done();
+    home.coven(&["task", "unblock", id]).expect_success();
+    home.coven(&["task", "close", id]).expect_success();
     let ready: Value = home.read("/api/v1/tasks?ready=true");
     assert_eq!(ready["items"][0]["title"], "Then test it");
     check_invariants(&home);
@@ -199,7 +199,7 @@ fn store_13_a_second_run_reports_that_there_is_nothing_to_import() {
     migrate(&home, &[]);
     let (files, before) = (contents(&home), state(&home));
 
-    let output = home.coven(&["migrate"]).done();
+    let output = home.coven(&["migrate"]).expect_success();
 
     assert_eq!(output, "there is nothing to import\n");
     assert_eq!((contents(&home), state(&home)), (files, before));
@@ -316,7 +316,7 @@ fn store_13_migrate_succeeds_despite_files_with_nothing_to_import() {
     assert!(expected.iter().all(|(file, ..)| exists(&home, file)));
     let (code, again) = migrate(&home, &[]);
     assert_eq!((code, again.taken, again.leftovers), (0, MigrateCounts::default(), answer.leftovers));
-    let shown = home.coven(&["migrate"]).done();
+    let shown = home.coven(&["migrate"]).expect_success();
     assert!(shown.contains("leftover   workflows/app-1.json.tmp: the file: incomplete file"), "{shown}");
 }
 
@@ -328,7 +328,7 @@ fn migrate_does_not_print_the_notice_to_run_migrate() {
     let ran = home.coven(&["migrate"]);
 
     assert!(!ran.stderr.contains(PROMPT), "{ran:?}");
-    assert!(ran.done().contains("tasks      4 taken"));
+    assert!(ran.expect_success().contains("tasks      4 taken"));
 }
 
 #[test]

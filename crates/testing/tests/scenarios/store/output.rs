@@ -64,7 +64,7 @@ fn the_last_output_of_a_running_session_is_announced() {
 fn an_event_has_the_same_bytes_everywhere() {
     let home = TestHome::started();
     let mut feed = EventFeed::open(&home);
-    home.coven(&["task", "add", "one", "--body", "its \"body\"\n"]).done();
+    home.coven(&["task", "add", "one", "--body", "its \"body\"\n"]).expect_success();
     home.run_to_end("say hello");
     let mut sent = Vec::new();
     while sent.last().is_none_or(|it: &String| !it.contains("session.completed")) {
@@ -82,7 +82,7 @@ fn an_event_has_the_same_bytes_everywhere() {
     assert!(sent[0].contains(r#""body":"its \"body\"\n""#), "{}", sent[0]);
 
     let check = |home: &TestHome| {
-        let page = home.coven(&["events", "--json"]).done();
+        let page = home.coven(&["events", "--json"]).expect_success();
         let mut replayed = EventFeed::after(home, 0);
         for data in &sent {
             assert_eq!(replayed.next_message().data, *data);

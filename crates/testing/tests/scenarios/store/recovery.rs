@@ -72,7 +72,7 @@ fn store_09_only_a_process_with_the_recorded_identity_is_adopted() {
         home.wait_for_status(&session.id, "orphaned");
         // A process that is not identified is never signalled.
         assert!(process::is_alive(session.pid.expect("was running")), "{what}");
-        home.act(&session.id, "kill").refused(409, "session_not_live");
+        home.act(&session.id, "kill").expect_error(409, "session_not_live");
         assert!(process::is_alive(session.pid.expect("was running")), "{what}");
     }
 }

@@ -100,7 +100,7 @@ fn modes_and_options(wire: &mut Snapshot<'_>, home: &TestHome, session: &str) {
         let options = home.agent_state(session).config_options.unwrap_or_default();
         options[0].current_value.as_deref() == Some("large")
     });
-    let errors = || home.said(session).iter().filter(|it| it.kind() == "error").count();
+    let errors = || home.messages(session).iter().filter(|it| it.kind() == "error").count();
     wire.note("no such mode").post(&path(session, "/mode"), &json!({ "mode_id": "nosuch" }));
     wait_until("the agent refused the mode", || errors() == 1);
     wire.note("no such option").post(&path(session, "/config"), &json!({ "config_id": "nosuch", "value": "x" }));

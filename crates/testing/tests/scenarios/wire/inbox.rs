@@ -24,7 +24,7 @@ fn question_sets() {
     let mut wire = Snapshot::of("inbox", &home);
     wire.note("nothing yet").get("/api/v1/inbox");
     let ask = || {
-        let id = home.coven(&["ask", TWO, "--no-wait"]).done().trim().to_owned();
+        let id = home.coven(&["ask", TWO, "--no-wait"]).expect_success().trim().to_owned();
         wait_until("the set is in the inbox", || home.inbox("").iter().any(|item| item.id == id));
         wait_for_next_millisecond();
         id
@@ -61,11 +61,11 @@ fn question_sets() {
     wire.coven(&["questions", "history", "--json"]);
     wire.coven(&["questions", "answers", &answered, "--json"]);
 
-    home.coven(&["run", "--background", "--title", "a shell", "--", "true"]).done();
+    home.coven(&["run", "--background", "--title", "a shell", "--", "true"]).expect_success();
     home.sessions().iter().for_each(|it| drop(home.wait_for_end(&it.id)));
-    spawn(&home, &["-i", "--session", "talk-1"], "hello world\n").done();
+    spawn(&home, &["-i", "--session", "talk-1"], "hello world\n").expect_success();
     wait_for_next_millisecond();
-    spawn(&home, &["-i", "--session", "talk-2"], "").done();
+    spawn(&home, &["-i", "--session", "talk-2"], "").expect_success();
     fs::write(file(&home, "broken"), "not JSON\n").expect("disk has space");
     conversations(&mut wire);
     wire.events();

@@ -18,7 +18,7 @@ fn task_in_review(script: &str) -> (TestHome, String) {
 #[track_caller]
 fn assert_shown(home: &TestHome, id: &str, text: &str) {
     for line in [&["task", "show", id][..], &["task", "list"], &["inbox"], &["board", "--once"]] {
-        let shown = home.coven(line).done();
+        let shown = home.coven(line).expect_success();
         assert!(shown.contains(text), "{line:?}: {shown}");
     }
 }
@@ -28,12 +28,12 @@ fn a_task_without_changes_is_closed_without_a_merge() {
     let (home, id) = task_in_review("say hello");
     assert_shown(&home, &id, "no changes");
     let before = home.git("git rev-parse main");
-    let output = home.coven(&["task", "approve", &id]).done();
+    let output = home.coven(&["task", "approve", &id]).expect_success();
     assert!(output.contains("closed without a merge, no changes"), "{output}");
     assert_eq!(home.git("git rev-parse main"), before);
     let task = home.task(&id).task;
     assert_eq!((task.status.as_str(), task.reason.as_deref()), ("closed", Some("no changes")));
-    assert!(home.coven(&["task", "diff", &id]).done().contains("no changes"));
+    assert!(home.coven(&["task", "diff", &id]).expect_success().contains("no changes"));
     check_invariants(&home);
 }
 
@@ -50,9 +50,9 @@ fn the_diff_of_a_closed_task_shows_the_merged_changes() {
     let (home, id) = task_in_review("commit new.txt");
     // A later commit on the base is not part of the merge.
     home.git("echo x > other.txt; git add other.txt; git commit -qm other");
-    home.coven(&["task", "approve", &id]).done();
+    home.coven(&["task", "approve", &id]).expect_success();
     home.git("git commit -q --allow-empty -m later");
-    let shown = home.coven(&["task", "diff", &id]).done();
+    let shown = home.coven(&["task", "diff", &id]).expect_success();
     assert!(shown.contains("1 file changed, 1 added, 0 deleted: merged into main by "), "{shown}");
     assert!(shown.contains("+new.txt") && !shown.contains("other.txt"), "{shown}");
 }

@@ -33,10 +33,10 @@ fn the_changes_of_a_task_are_shown_and_merged_with_its_id() {
         diff["files"].as_array().expect("files").iter().filter_map(|it| it["path"].as_str()).collect();
     assert_eq!(files, ["a.txt", "extra.txt", "new.txt"]);
     assert_eq!((&diff["additions"], &diff["deletions"], &diff["uncommitted"]), (&json!(3), &json!(0), &json!(false)));
-    let shown = home.coven(&["task", "diff", &id]).done();
+    let shown = home.coven(&["task", "diff", &id]).expect_success();
     assert!(shown.contains("3 files changed, 3 added, 0 deleted: main...coven/") && shown.contains("+4"), "{shown}");
     let before = home.git("git rev-parse HEAD");
-    home.coven(&["task", "approve", &id[..8]]).done();
+    home.coven(&["task", "approve", &id[..8]]).expect_success();
 
     let task = home.task(&id).task;
     assert_eq!((task.status.as_str(), task.reason.as_deref()), ("closed", Some("merged")));
@@ -60,11 +60,11 @@ fn a_rebase_in_the_checkout_has_to_be_finished_before_approving_again() {
         "git checkout -q -b other; echo theirs > a.txt; git commit -qam theirs; git checkout -q main; \
          echo ours > a.txt; git commit -qam ours; git rebase -q other || true",
     );
-    let message = home.coven(&["task", "approve", &id]).refused(4);
+    let message = home.coven(&["task", "approve", &id]).expect_failure(4);
     assert!(message.contains("rebase or bisect is in progress there; finish or abort it, then"), "{message}");
     assert!(!message.contains("stash"), "{message}");
     home.git("git rebase --abort");
-    home.coven(&["task", "approve", &id]).done();
+    home.coven(&["task", "approve", &id]).expect_success();
 }
 
 #[test]
@@ -73,13 +73,13 @@ fn a_checkout_with_uncommitted_changes_stays_unchanged() {
     let id = task_in_review(&home, "Add a file", "commit new.txt", &[]);
     // On the base branch, with changes: the merge is refused.
     home.git("echo mine >> a.txt");
-    let message = home.coven(&["task", "approve", &id]).refused(4);
+    let message = home.coven(&["task", "approve", &id]).expect_failure(4);
     assert!(message.contains("uncommitted changes; commit or stash them, then approve again"), "{message}");
     assert_eq!(home.git("tail -1 a.txt; git log --oneline main | wc -l"), "mine\n1");
     assert_eq!(home.task(&id).task.status, TaskState::PendingMerge);
     // On another branch: only the base branch moves.
     home.git("git checkout -q -b mine");
-    home.coven(&["task", "approve", &id]).done();
+    home.coven(&["task", "approve", &id]).expect_success();
     assert_eq!(
         home.git("git branch --show-current; tail -1 a.txt; ls new.txt 2>/dev/null || echo none"),
         "mine\nmine\nnone"
@@ -93,7 +93,7 @@ fn conflicts_are_listed_and_the_task_stays_in_review() {
     let home = started();
     let id = task_in_review(&home, "Change a line", "leave_dirty a.txt", &[]);
     home.git("echo ours > a.txt; git commit -qam ours");
-    let message = home.coven(&["task", "approve", &id]).refused(4);
+    let message = home.coven(&["task", "approve", &id]).expect_failure(4);
     assert!(message.contains("conflicts with the base branch in a.txt"), "{message}");
     let task = home.task(&id).task;
     assert_eq!(task.status, TaskState::PendingMerge);
@@ -106,7 +106,7 @@ fn conflicts_are_listed_and_the_task_stays_in_review() {
         worktree.display()
     );
     home.git(&script);
-    home.coven(&["task", "approve", &id]).done();
+    home.coven(&["task", "approve", &id]).expect_success();
     assert_eq!(home.git("cat a.txt"), "both");
     check_invariants(&home);
 }
@@ -116,10 +116,10 @@ fn the_inbox_shows_the_files_and_the_full_worktree_path_of_a_conflict() {
     let home = started();
     let id = task_in_review(&home, &format!("Change a line {}", "and so on ".repeat(15)), "leave_dirty a.txt", &[]);
     home.git("echo ours > a.txt; git commit -qam ours");
-    home.coven(&["task", "approve", &id]).refused(4);
+    home.coven(&["task", "approve", &id]).expect_failure(4);
     let worktree = home.worktree(&id).canonicalize().expect("exists").display().to_string();
 
-    let shown = home.coven(&["inbox", "show", &id]).done();
+    let shown = home.coven(&["inbox", "show", &id]).expect_success();
     assert!(shown.contains("a.txt") && shown.contains(&worktree), "{shown}");
     let mut terminal = TestTerminal::with_size(&home, &["inbox"], 40, 60);
     assert_eq!(terminal.wait(), 0);
@@ -127,7 +127,7 @@ fn the_inbox_shows_the_files_and_the_full_worktree_path_of_a_conflict() {
         String::from_utf8_lossy(&terminal.bytes()).contains(&worktree)
     });
 
-    let message = home.coven(&["inbox", "answer", &id]).refused(2);
+    let message = home.coven(&["inbox", "answer", &id]).expect_failure(2);
     assert!(message.contains("approve | reject"), "{message}");
 }
 
@@ -135,9 +135,9 @@ fn the_inbox_shows_the_files_and_the_full_worktree_path_of_a_conflict() {
 fn a_rejected_task_is_blocked_with_the_reason_and_its_work_is_kept() {
     let home = started();
     let id = task_in_review(&home, "Half", "commit half.txt", &[]);
-    let message = home.coven(&["task", "reject", &id, "--reason", " "]).refused(2);
+    let message = home.coven(&["task", "reject", &id, "--reason", " "]).expect_failure(2);
     assert!(message.contains("reason"), "{message}");
-    home.coven(&["task", "reject", &id, "--reason", "the other half is missing"]).done();
+    home.coven(&["task", "reject", &id, "--reason", "the other half is missing"]).expect_success();
     let task = home.task(&id);
     assert_eq!(
         (task.task.status.as_str(), task.task.reason.as_deref()),
@@ -145,13 +145,13 @@ fn a_rejected_task_is_blocked_with_the_reason_and_its_work_is_kept() {
     );
     assert_eq!(task.run.map(|run| run.status), Some(WorkflowState::Blocked));
     assert!(home.worktree(&id).join("half.txt").exists());
-    home.coven(&["task", "approve", &id]).refused(4);
+    home.coven(&["task", "approve", &id]).expect_failure(4);
     // When the task is closed, its work is kept under a ref.
-    home.coven(&["task", "close", &id, "--reason", "not needed"]).done();
+    home.coven(&["task", "close", &id, "--reason", "not needed"]).expect_success();
     wait_until("the worktree is removed", || !home.worktree(&id).exists());
     let kept: Vec<Value> = home.json(&["task", "rescue", "list", "--json"]);
     assert_eq!((kept.len(), &kept[0]["task_id"]), (1, &json!(id)));
-    home.coven(&["task", "rescue", "restore", &id[..8]]).done();
+    home.coven(&["task", "rescue", "restore", &id[..8]]).expect_success();
     assert_eq!(home.git(&format!("git show rescue/{}:half.txt", &id[..8])), "half.txt");
     check_invariants(&home);
 }
@@ -161,12 +161,12 @@ fn the_inbox_rejects_and_closes_a_task_with_a_reason() {
     let home = started();
     let id = task_in_review(&home, "Half", "commit half.txt", &[]);
     for word in ["reject", "deny"] {
-        let message = home.coven(&["inbox", "answer", &id, word]).refused(2);
+        let message = home.coven(&["inbox", "answer", &id, word]).expect_failure(2);
         assert!(message.contains(&format!("coven inbox answer {id} reject --reason TEXT")), "{message}");
     }
-    let message = home.coven(&["inbox", "answer", &id, "approve", "--reason", "fine"]).refused(2);
+    let message = home.coven(&["inbox", "answer", &id, "approve", "--reason", "fine"]).expect_failure(2);
     assert!(message.contains("approve takes no reason"), "{message}");
-    home.coven(&["inbox", "answer", &id, "reject", "--reason", "the other half is missing"]).done();
+    home.coven(&["inbox", "answer", &id, "reject", "--reason", "the other half is missing"]).expect_success();
     let task = home.task(&id).task;
     assert_eq!((task.status.as_str(), task.reason.as_deref()), ("blocked", Some("the other half is missing")));
     assert_eq!(home.answer_request(&id, &json!({ "decision": "deny", "reason": "not needed" })).status, 200);
@@ -223,7 +223,7 @@ fn a_worktree_is_deleted_with_its_task_and_unmerged_work_is_rescued() {
     let deleted = home.add_task("Deleted", "commit one.txt ;; exit 1", &[]);
     home.start_task(&deleted);
     home.wait_for_task(&deleted, TaskState::Blocked);
-    home.coven(&["task", "delete", &deleted]).done();
+    home.coven(&["task", "delete", &deleted]).expect_success();
     wait_until("the worktree is removed", || !home.worktree(&deleted).exists());
     // A worktree without a task is removed by the next sweep.
     let left = home.add_task("Left", "leave_dirty two.txt ;; exit 1", &[]);
@@ -240,8 +240,8 @@ fn a_worktree_is_deleted_with_its_task_and_unmerged_work_is_rescued() {
 
     let kept: Vec<Value> = home.json(&["task", "rescue", "list", "--json"]);
     assert_eq!(kept.len(), 2, "{kept:?}");
-    home.coven(&["task", "rescue", "restore", &left, "--branch", "left"]).done();
-    home.coven(&["task", "rescue", "restore", &deleted, "--branch", "deleted"]).done();
+    home.coven(&["task", "rescue", "restore", &left, "--branch", "left"]).expect_success();
+    home.coven(&["task", "rescue", "restore", &deleted, "--branch", "deleted"]).expect_success();
     assert_eq!(home.git("git show left:two.txt deleted:one.txt; git status --porcelain"), "not committed\none.txt");
 }
 
@@ -275,9 +275,9 @@ fn a_task_that_is_being_merged_cannot_be_rejected() {
     let go = write_slow(&home, "");
     let id = task_in_review(&home, "File", "", &["--workflow", "slow"]);
     thread::scope(|scope| {
-        let approving = [0, 1].map(|_| scope.spawn(|| home.coven(&["task", "approve", &id]).done()));
+        let approving = [0, 1].map(|_| scope.spawn(|| home.coven(&["task", "approve", &id]).expect_success()));
         wait_for_check(&home, &id);
-        let message = home.coven(&["task", "reject", &id, "--reason", "no"]).refused(4);
+        let message = home.coven(&["task", "reject", &id, "--reason", "no"]).expect_failure(4);
         assert!(message.contains("being merged"), "{message}");
         fs::write(&go, "").expect("disk has space");
         // Both approvals get the same result.
@@ -296,7 +296,7 @@ fn a_merge_waits_for_another_git_process_in_the_checkout() {
     let id = task_in_review(&home, "File", "commit f.txt", &[]);
     home.git("touch .git/index.lock");
     thread::scope(|scope| {
-        let approving = scope.spawn(|| home.coven(&["task", "approve", &id]).done());
+        let approving = scope.spawn(|| home.coven(&["task", "approve", &id]).expect_success());
         wait_until("the task is approved", || home.run_of(&id).workflow.approved_by.is_some());
         home.git("rm .git/index.lock");
         approving.join().expect("no panic");
@@ -311,9 +311,9 @@ fn cancelling_ends_a_running_check() {
     write_slow(&home, "");
     let id = task_in_review(&home, "File", "", &["--workflow", "slow"]);
     thread::scope(|scope| {
-        let approving = scope.spawn(|| home.coven(&["task", "approve", &id]).refused(4));
+        let approving = scope.spawn(|| home.coven(&["task", "approve", &id]).expect_failure(4));
         let session = wait_for_check(&home, &id);
-        let message = home.coven(&["workflow", "cancel", &id]).done();
+        let message = home.coven(&["workflow", "cancel", &id]).expect_success();
         assert!(message.contains("still pending review"), "{message}");
         assert!(home.harness_processes(&session).is_empty(), "the check has exited when the command returns");
         let message = approving.join().expect("no panic");
@@ -323,12 +323,12 @@ fn cancelling_ends_a_running_check() {
     let states = || (home.task(&id).task.status, home.run_of(&id).workflow.status);
     assert_eq!(states(), (TaskState::PendingMerge, WorkflowState::PendingMerge));
     assert_eq!(home.git("git log --oneline main | wc -l"), "1");
-    home.coven(&["workflow", "cancel", &id]).done();
+    home.coven(&["workflow", "cancel", &id]).expect_success();
     assert_eq!(states(), (TaskState::Blocked, WorkflowState::Cancelled));
     // A cancelled run cannot be retried, so that is not offered.
     let offered: Vec<String> = home.inbox("").remove(0).options.into_iter().map(|option| option.id).collect();
     assert_eq!(offered, ["unblock", "close"]);
-    home.coven(&["inbox", "answer", &id, "allow"]).done();
+    home.coven(&["inbox", "answer", &id, "allow"]).expect_success();
     assert_eq!(home.task(&id).task.status, TaskState::Open);
     check_invariants(&home);
 }
@@ -338,7 +338,7 @@ fn the_timeout_of_a_run_includes_checks_but_not_the_review() {
     let home = started();
     write_slow(&home, "timeout: 8\n");
     let id = task_in_review(&home, "File", "", &["--workflow", "slow"]);
-    let message = home.coven(&["task", "approve", &id]).refused(4);
+    let message = home.coven(&["task", "approve", &id]).expect_failure(4);
     assert!(message.contains("timed out"), "{message}");
     let task = home.task(&id).task;
     assert_eq!(task.status, TaskState::PendingMerge);
@@ -351,11 +351,11 @@ fn an_approval_is_withdrawn_if_the_merge_cannot_start() {
     let home = started();
     let id = task_in_review(&home, "File", "commit f.txt", &[]);
     home.git("mv .git away");
-    home.coven(&["task", "approve", &id]).refused(2);
+    home.coven(&["task", "approve", &id]).expect_failure(2);
     let waiting: Value = home.json(&["inbox", "--json"]);
     assert!(waiting.to_string().contains(&id), "the task is in the inbox: {waiting}");
     home.git("mv away .git");
-    home.coven(&["task", "reject", &id, "--reason", "not now"]).done();
+    home.coven(&["task", "reject", &id, "--reason", "not now"]).expect_success();
     check_invariants(&home);
 }
 
@@ -367,9 +367,9 @@ fn a_task_without_a_branch_cannot_be_merged() {
         "steps:\n  - { name: work, type: script, command: 'true', when: 'false' }\n  - { name: land, type: merge }\n",
     );
     let id = task_in_review(&home, "Idle", "", &["--workflow", "idle"]);
-    let message = home.coven(&["task", "approve", &id]).refused(4);
+    let message = home.coven(&["task", "approve", &id]).expect_failure(4);
     assert!(message.contains("to merge; reject the task"), "{message}");
-    home.coven(&["task", "reject", &id, "--reason", "do something"]).done();
+    home.coven(&["task", "reject", &id, "--reason", "do something"]).expect_success();
     check_invariants(&home);
 }
 
@@ -384,8 +384,8 @@ fn a_task_of_a_linked_worktree_survives_its_removal() {
     home.start_task(&id);
     home.wait_for_task(&id, TaskState::PendingMerge);
     home.git("git worktree remove ../linked");
-    assert!(home.coven(&["task", "diff", &id]).done().contains("new.txt"));
-    home.coven(&["task", "approve", &id]).done();
+    assert!(home.coven(&["task", "diff", &id]).expect_success().contains("new.txt"));
+    home.coven(&["task", "approve", &id]).expect_success();
     assert_eq!(home.git("git show feat:new.txt"), "new.txt");
     check_invariants(&home);
 }
@@ -399,9 +399,9 @@ fn work_on_a_branch_that_the_agent_created_is_shown_and_merged() {
          echo 2 > two.txt\n  - { name: land, type: merge }\n",
     );
     let id = task_in_review(&home, "Branching", "", &["--workflow", "branching"]);
-    let shown = home.coven(&["task", "diff", &id]).done();
+    let shown = home.coven(&["task", "diff", &id]).expect_success();
     assert!(shown.contains("one.txt") && shown.contains("two.txt"), "{shown}");
-    home.coven(&["task", "approve", &id]).done();
+    home.coven(&["task", "approve", &id]).expect_success();
     assert_eq!(home.git("cat one.txt two.txt; git branch --list feature | wc -l"), "1\n2\n1");
     check_invariants(&home);
 }
@@ -414,8 +414,8 @@ fn a_retry_gets_the_reason_of_the_rejection() {
         "steps:\n  - { name: work, type: script, command: 'echo {{ review }} >> reviews.txt' }\n  - { name: land, type: merge }\n",
     );
     let id = task_in_review(&home, "Reviewed", "", &["--workflow", "reviewed"]);
-    home.coven(&["task", "reject", &id, "--reason", "use 'tabs'"]).done();
-    home.coven(&["task", "unblock", &id]).done();
+    home.coven(&["task", "reject", &id, "--reason", "use 'tabs'"]).expect_success();
+    home.coven(&["task", "unblock", &id]).expect_success();
     home.start_task(&id);
     home.wait_for_task(&id, TaskState::PendingMerge);
     let reviews = fs::read_to_string(home.worktree(&id).join("reviews.txt")).expect("a file");

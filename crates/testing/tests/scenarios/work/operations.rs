@@ -142,22 +142,22 @@ fn a_terminal_shows_one_line_of_progress_and_control_c_leaves_the_operation_runn
     let home = started();
     let (id, go) = in_review(&home);
     let mut terminal = TestTerminal::open(&home, &["task", "approve", &id]);
-    terminal.shows("[3/6] running check 2 of 2");
-    terminal.types("\x03");
+    terminal.wait_for_text("[3/6] running check 2 of 2");
+    terminal.type_keys("\x03");
     assert_eq!(terminal.wait(), 130);
     let operation = at_the_check(&home);
     let short = operation.id.short();
-    let text = terminal.shows(&format!("coven operation wait {short}"));
+    let text = terminal.wait_for_text(&format!("coven operation wait {short}"));
     assert!(!text.contains("[3/6]"), "the line of progress is gone: {text}");
 
     let mut waiting = TestTerminal::open(&home, &["operation", "wait", &short]);
-    waiting.shows("[3/6] running check 2 of 2");
+    waiting.wait_for_text("[3/6] running check 2 of 2");
     let mut again = TestTerminal::open(&home, &["task", "approve", &id]);
-    again.shows("[3/6] running check 2 of 2");
+    again.wait_for_text("[3/6] running check 2 of 2");
     release_check(&go);
     assert_eq!((waiting.wait(), again.wait()), (0, 0));
-    waiting.shows("status    completed");
-    let text = again.shows("merged: ");
+    waiting.wait_for_text("status    completed");
+    let text = again.wait_for_text("merged: ");
     assert!(!text.contains("/6]"), "{text}");
     let quiet = home.coven(&["operation", "wait", &short]);
     assert_eq!((quiet.code, quiet.stderr.as_str()), (0, ""));
@@ -171,17 +171,17 @@ fn a_command_that_does_not_wait_prints_the_operation() {
     let operation: Operation = home.json(&["task", "approve", &id, "--no-wait", "--json"]);
     assert_eq!(operation.status, OperationState::Running);
     let short = operation.id.short();
-    let listed = home.coven(&["operation", "list", "--status", "running"]).done();
+    let listed = home.coven(&["operation", "list", "--status", "running"]).expect_success();
     assert!(listed.contains(&short) && listed.contains("task.approve"), "{listed}");
-    let completed = home.coven(&["complete", "bash", "operation", "show", ""]).done();
+    let completed = home.coven(&["complete", "bash", "operation", "show", ""]).expect_success();
     assert_eq!(completed.trim(), short);
     release_check(&go);
     let ended: Operation = home.json(&["operation", "wait", &short, "--json"]);
     assert_eq!((ended.id, ended.status), (operation.id, OperationState::Completed));
-    assert!(home.coven(&["operation", "show", &short]).done().contains("status    completed"));
-    home.coven(&["operation", "show", "ffffffff"]).refused(3);
-    home.get("/api/v1/operations/nosuch").refused(404, "operation_not_found");
-    home.get("/api/v1/operations?status=done").refused(400, "invalid_request");
+    assert!(home.coven(&["operation", "show", &short]).expect_success().contains("status    completed"));
+    home.coven(&["operation", "show", "ffffffff"]).expect_failure(3);
+    home.get("/api/v1/operations/nosuch").expect_error(404, "operation_not_found");
+    home.get("/api/v1/operations?status=done").expect_error(400, "invalid_request");
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn a_command_keeps_waiting_across_a_restart_of_the_daemon() {
         at_the_check(&home);
         release_check(&go);
         let ran = approving.join().expect("no panic");
-        assert!(ran.done().starts_with("merged: "));
+        assert!(ran.expect_success().starts_with("merged: "));
     });
     check_invariants(&home);
 }
@@ -206,7 +206,7 @@ fn a_merge_that_fails_or_is_cancelled_ends_its_operation_with_the_error() {
     let (id, _go) = in_review(&home);
     let operation = approve(&home, &id);
     at_the_check(&home);
-    home.coven(&["workflow", "cancel", &id]).done();
+    home.coven(&["workflow", "cancel", &id]).expect_success();
     let ended = home.ended_operation(&operation);
     let error = ended.error.expect("an error");
     assert_eq!((ended.status, error.code.as_str()), (OperationState::Cancelled, "not_merged"));
@@ -232,14 +232,14 @@ fn many_tasks_are_added_by_an_operation() {
     assert_eq!(result["items"].as_array().map(Vec::len), Some(500));
     let started: Operation = {
         let ran = home.coven_with_input(&["task", "add", "--stdin", "--no-wait", "--json"], b"{\"title\":\"x\"}\n");
-        serde_json::from_str(&ran.done()).expect("an operation")
+        serde_json::from_str(&ran.expect_success()).expect("an operation")
     };
     assert_eq!(home.ended_operation(&started).status, OperationState::Completed);
     // Invalid input is refused before an operation starts.
-    home.post("/api/v1/tasks/bulk", &json!({ "tasks": [{ "title": "" }] })).refused(400, "invalid_task");
+    home.post("/api/v1/tasks/bulk", &json!({ "tasks": [{ "title": "" }] })).expect_error(400, "invalid_task");
     let page: Value = home.read("/api/v1/operations?limit=1");
     assert_eq!(page["items"][0]["id"], json!(started.id));
     let next: Value = home.read(&format!("/api/v1/operations?limit=1&cursor={}", page["next"].as_str().expect("more")));
     assert_eq!((&next["items"][0]["id"], &next["next"]), (&json!(operation.id), &Value::Null));
-    home.get("/api/v1/operations?cursor=x").refused(400, "invalid_request");
+    home.get("/api/v1/operations?cursor=x").expect_error(400, "invalid_request");
 }

@@ -88,9 +88,9 @@ fn store_06_an_agent_that_died_with_commits_leaves_them_for_review() {
 
     assert_eq!(agent(&home, &id).0, AgentState::Failed);
     assert_eq!(home.task(&id).task.status, TaskState::PendingMerge);
-    let diff = home.coven(&["task", "diff", &id, "--stat"]).done();
+    let diff = home.coven(&["task", "diff", &id, "--stat"]).expect_success();
     assert!(diff.contains("done.txt"), "{diff}");
-    home.coven(&["task", "approve", &id]).done();
+    home.coven(&["task", "approve", &id]).expect_success();
     assert_eq!(home.git("cat done.txt"), "done.txt");
     assert_eq!(home.task(&id).task.status, TaskState::Closed);
     check_invariants(&home);
@@ -107,7 +107,7 @@ fn the_task_of_a_dead_agent_without_changes_is_open_again() {
     assert_eq!((task.task.status.as_str(), task.readiness.ready), ("open", true));
     home.start_task(&id);
     home.wait_for_agent(&id);
-    home.coven(&["task", "release", &id]).done();
+    home.coven(&["task", "release", &id]).expect_success();
     check_invariants(&home);
 }
 
@@ -185,15 +185,15 @@ fn a_task_whose_agent_changed_its_command_line_gets_no_second_agent() {
     let task = home.wait_for_task(&id, TaskState::Blocked).task;
     assert!(task.reason.as_ref().is_some_and(|why| why.contains(&format!("pid {pid}"))), "{task:?}");
     assert!(process::is_alive(pid), "an unidentified process is not killed");
-    let message = home.coven(&["workflow", "retry", &id]).refused(2);
+    let message = home.coven(&["workflow", "retry", &id]).expect_failure(2);
     assert!(message.contains(&format!("pid {pid}")), "{message}");
     assert_eq!(home.agents_of(&id).len(), 1);
     check_tasks(&home);
     process::kill_hard(pid);
     wait_until("the process has exited", || !process::is_alive(pid));
-    home.coven(&["workflow", "retry", &id]).done();
+    home.coven(&["workflow", "retry", &id]).expect_success();
     wait_until("the next agent has started", || home.agents_of(&id).len() == 2);
-    home.coven(&["workflow", "cancel", &id]).done();
+    home.coven(&["workflow", "cancel", &id]).expect_success();
 }
 
 #[test]

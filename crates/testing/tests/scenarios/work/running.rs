@@ -27,9 +27,9 @@ fn store_15_starting_a_task_claims_it_and_starts_agent_and_workflow() {
     let kinds: Vec<&str> = events[at..at + 3].iter().map(|event| event.kind.as_str()).collect();
     assert_eq!(kinds, ["task.claimed", "agent.starting", "workflow.started"]);
     // A second start is refused with the reason.
-    let message = home.coven(&["task", "start", &id]).refused(4);
+    let message = home.coven(&["task", "start", &id]).expect_failure(4);
     assert!(message.contains("it is in_progress") && message.contains("it is claimed by"), "{message}");
-    home.coven(&["task", "release", &id]).done();
+    home.coven(&["task", "release", &id]).expect_success();
     check_invariants(&home);
 }
 
@@ -55,7 +55,7 @@ fn store_08_the_agent_of_a_task_is_stored_with_its_process() {
     assert!(home.log_text(&session).contains(&format!("COVEN_TASK_ID={id}")));
     let session = home.session(&session);
     assert_eq!((&session.metadata["task_id"], &session.metadata["step"]), (&json!(id), &json!("work")));
-    home.coven(&["task", "release", &id]).done();
+    home.coven(&["task", "release", &id]).expect_success();
     check_invariants(&home);
 }
 
@@ -77,7 +77,7 @@ fn store_16_a_workflow_that_completes_closes_its_task() {
     wait_until("the worktree is removed", || !home.worktree(&id).exists());
     let kept: Vec<Value> = home.json(&["task", "rescue", "list", "--json"]);
     assert_eq!(kept.len(), 1, "{kept:?}");
-    home.coven(&["task", "rescue", "restore", &id[..8], "--branch", "back"]).done();
+    home.coven(&["task", "rescue", "restore", &id[..8], "--branch", "back"]).expect_success();
     assert_eq!(home.git("git show back:built.txt; git branch --show-current; git status --porcelain"), "built\nmain");
     check_invariants(&home);
 }
@@ -89,7 +89,7 @@ fn a_task_that_is_not_ready_is_refused_with_the_reason() {
     let first = home.add_task("First", "hang", &[]);
     let second = home.add_task("Second", "hang", &["--depends-on", &first]);
     let assert_refused = |args: &[&str], code: i32, why: &str| {
-        let message = home.coven(args).refused(code);
+        let message = home.coven(args).expect_failure(code);
         assert!(message.contains(why), "{args:?}: {message}");
     };
     assert_refused(&["task", "start", &second], 4, &format!("it depends on {first}, which is open"));
@@ -107,13 +107,13 @@ fn a_task_that_is_not_ready_is_refused_with_the_reason() {
     assert_refused(&["task", "approve", &first], 4, "cannot be approved");
     assert_refused(&["task", "diff", &third], 2, "has no work yet");
     assert_refused(&["task", "start", "ffffffff"], 3, "no task has the id");
-    home.coven(&["task", "block", &first, "--reason", "wait for me"]).done();
+    home.coven(&["task", "block", &first, "--reason", "wait for me"]).expect_success();
     assert_eq!(home.task(&first).task.reason.as_deref(), Some("wait for me"));
     assert!(home.harness_processes(&home.agents_of(&first)[0].session_id.expect("a session").to_string()).is_empty());
     let offered: Vec<String> = home.inbox("").remove(0).options.into_iter().map(|option| option.id).collect();
     assert_eq!(offered, ["retry", "unblock", "close"]);
-    home.coven(&["task", "unblock", &first]).done();
-    home.coven(&["task", "close", &first]).done();
+    home.coven(&["task", "unblock", &first]).expect_success();
+    home.coven(&["task", "close", &first]).expect_success();
     assert_eq!(home.task(&second).task.status, TaskState::Open);
     check_invariants(&home);
 }
@@ -178,7 +178,7 @@ fn concurrent_starts_of_one_task_start_one_agent() {
     assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{codes:?}");
     assert!(codes.iter().all(|code| [0, 4].contains(code)), "{codes:?}");
     assert_eq!(home.agents_of(&id).len(), 1);
-    home.coven(&["task", "release", &id]).done();
+    home.coven(&["task", "release", &id]).expect_success();
     check_invariants(&home);
 }
 
@@ -203,14 +203,14 @@ fn the_scheduler_starts_ready_tasks_in_order_up_to_the_limit() {
     // The scheduler does not start a cancelled task again.
     let hanging = home.add_task("hangs", "hang", &[]);
     home.wait_for_agent(&hanging);
-    home.coven(&["workflow", "cancel", &hanging]).done();
+    home.coven(&["workflow", "cancel", &hanging]).expect_success();
     let after = home.add_task("after", "", &["--workflow", "quick"]);
     home.wait_for_task(&after, TaskState::Closed);
     assert_eq!((home.task(&hanging).task.status.as_str(), home.agents_of(&hanging).len()), ("open", 1));
     // The scheduler may start a released task again.
     let released = home.add_task("given back", "hang", &[]);
     home.wait_for_agent(&released);
-    home.coven(&["task", "release", &released]).done();
+    home.coven(&["task", "release", &released]).expect_success();
     wait_until("another agent has started", || home.agents_of(&released).len() == 2);
     home.wait_for_agent(&released);
     check_invariants(&home);
@@ -231,7 +231,7 @@ fn a_claim_is_renewed_while_its_agent_runs() {
     let task = home.task(&id).task;
     assert!(task.claimed_until.expect("a claim") > first && task.status == TaskState::InProgress);
     assert_eq!(home.agents_of(&id).pop().map(|it| it.id), Some(agent.id));
-    home.coven(&["task", "release", &id]).done();
+    home.coven(&["task", "release", &id]).expect_success();
     assert_eq!(home.task(&id).task.status, TaskState::Open);
     check_invariants(&home);
 }
@@ -262,15 +262,15 @@ fn permission_requests_and_reviews_are_in_the_inbox_with_their_task() {
     home.kill_daemon();
     home.start();
     assert_eq!(asked(InboxKind::Permission).id, request.id);
-    home.coven(&["inbox", "answer", &request.id[..8], "allow"]).done();
+    home.coven(&["inbox", "answer", &request.id[..8], "allow"]).expect_success();
 
     let merge = asked(InboxKind::Merge);
     assert_eq!((merge.id.as_str(), merge.step.as_deref()), (id.as_str(), Some("land")));
-    let shown = home.coven(&["inbox", "show", &id[..8]]).done();
+    let shown = home.coven(&["inbox", "show", &id[..8]]).expect_success();
     assert!(shown.contains("coven task diff"), "{shown}");
-    let message = home.coven(&["inbox", "answer", &id[..8], "dance"]).refused(2);
+    let message = home.coven(&["inbox", "answer", &id[..8], "dance"]).expect_failure(2);
     assert!(message.contains("approve, reject"), "{message}");
-    home.coven(&["inbox", "answer", &id[..8], "approve"]).done();
+    home.coven(&["inbox", "answer", &id[..8], "approve"]).expect_success();
     assert_eq!(home.task(&id).task.status, TaskState::Closed);
     assert_eq!(home.git("ls asked.txt"), "asked.txt");
     assert!(home.inbox("").is_empty());
@@ -304,7 +304,7 @@ fn a_terminal_prompt_is_in_the_inbox_and_its_answer_is_typed_in() {
     let session = home.agents_of(&id).pop().and_then(|agent| agent.session_id).expect("a session");
     let log = home.log_text(&session.to_string());
     assert_eq!(log.matches("answer:by all means").count(), 1, "{log}");
-    let message = home.coven(&["inbox", "answer", &asked.id[..8], "no"]).refused(4);
+    let message = home.coven(&["inbox", "answer", &asked.id[..8], "no"]).expect_failure(4);
     assert!(message.contains("answered already"), "{message}");
     check_invariants(&home);
 }
@@ -352,7 +352,7 @@ fn a_step_cannot_answer_its_own_terminal_prompt() {
     let message = coven_testing::eventually("the command has exited", || std::fs::read_to_string(&output).ok());
     assert!(message.contains("permissions.allowSelfAnswer") && message.contains("exit 4"), "{message}");
     assert_eq!(home.inbox("").len(), 1);
-    home.coven(&["inbox", "answer", &asked.id, "you"]).done();
+    home.coven(&["inbox", "answer", &asked.id, "you"]).expect_success();
     home.wait_for_task(&id, TaskState::Closed);
     assert!(home.run_of(&id).steps[0].output.as_deref().unwrap_or_default().contains("hello you"));
     check_invariants(&home);
@@ -373,7 +373,7 @@ fn a_question_set_of_a_step_has_the_id_of_its_task() {
         home.inbox("").into_iter().find(|it| it.kind == InboxKind::QuestionSet)
     });
     assert_eq!((asked.task_id, asked.step.as_deref()), (id.parse().ok(), Some("choose")));
-    home.coven(&["inbox", "answer", &asked.id[..8], "--option", "B"]).done();
+    home.coven(&["inbox", "answer", &asked.id[..8], "--option", "B"]).expect_success();
     home.wait_for_task(&id, TaskState::Closed);
     assert!(home.run_of(&id).steps[0].output.as_deref().unwrap_or_default().contains('B'));
     check_invariants(&home);
@@ -386,10 +386,10 @@ fn a_task_starts_with_another_harness_base_and_repository() {
     home.git("git init -q -b main repo; cd repo; git config user.name me; git config user.email me@here");
     home.git("cd repo; echo 1 > a.txt; git add -A; git commit -qm first; git branch develop");
     let id = home.add_task("Work", "commit b.txt", &["--harness", "codex"]);
-    let message = home.coven(&["task", "start", &id, "--harness", "claude"]).refused(2);
+    let message = home.coven(&["task", "start", &id, "--harness", "claude"]).expect_failure(2);
     assert!(message.contains("--repo"), "{message}");
 
-    home.coven(&["task", "start", &id, "--harness", "claude", "--base", "develop", "--repo", "repo"]).done();
+    home.coven(&["task", "start", &id, "--harness", "claude", "--base", "develop", "--repo", "repo"]).expect_success();
 
     let task = home.wait_for_task(&id, TaskState::PendingMerge).task;
     assert_eq!((task.harness.as_deref(), task.base_branch.as_deref()), (Some("claude"), Some("develop")));
@@ -407,6 +407,6 @@ fn a_task_that_was_started_stays_in_its_repository() {
     home.start_task(&id);
     home.wait_for_task(&id, TaskState::PendingMerge);
     home.git("git init -q -b main other; cd other; git config user.name me; git config user.email me@here; git commit -q --allow-empty -m x");
-    let message = home.coven(&["task", "edit", &id, "--repo", "other"]).refused(2);
+    let message = home.coven(&["task", "edit", &id, "--repo", "other"]).expect_failure(2);
     assert!(message.contains("has been started"), "{message}");
 }

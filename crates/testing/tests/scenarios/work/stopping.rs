@@ -44,7 +44,7 @@ fn a_request_returns_before_the_agent_exits_and_the_task_changes_afterwards() {
 
         assert_eq!((answer.status, answer.json::<TaskRecord>().status), (200, TaskState::InProgress), "{verb}");
         assert_eq!(feed.next_of("workflow.stopping").payload["workflow"]["task_id"], json!(id));
-        home.post(&format!("/api/v1/tasks/{id}/start"), &json!({})).refused(409, "task_not_ready");
+        home.post(&format!("/api/v1/tasks/{id}/start"), &json!({})).expect_error(409, "task_not_ready");
         end_agent(&home, &session);
         let task = home.wait_for_task(&id, becomes);
         assert_eq!(task.task.reason.as_deref(), (verb != "release").then_some("enough"));
@@ -75,9 +75,9 @@ fn cancel_finish_and_kill_return_before_the_agent_exits() {
     let session = home.launch("ignore_sigterm ;; say stubborn ;; hang").id;
     home.wait_for_output(&session, "stubborn");
     assert_eq!(home.act(&session, "kill").status, 202);
-    home.sacrifice(&session).refused(409, "session_refused");
+    home.sacrifice(&session).expect_error(409, "session_refused");
     end_agent(&home, &session);
-    home.coven(&["sacrifice", &session, "--yes"]).done();
+    home.coven(&["sacrifice", &session, "--yes"]).expect_success();
     check_invariants(&home);
 }
 

@@ -75,18 +75,18 @@ fn a_failed_step_blocks_the_task_and_a_retry_repeats_it_in_the_same_worktree() {
     assert_eq!(task.task.reason.as_deref(), Some("fails: exit code 1"));
     let run = home.run_of(&id);
     assert_eq!((run.workflow.status.as_str(), run.workflow.step_name.as_deref()), ("failed", Some("fails")));
-    let shown = home.coven(&["workflow", "show", &id]).done();
+    let shown = home.coven(&["workflow", "show", &id]).expect_success();
     assert!(shown.contains("fails: exit code 1") && shown.contains("failed"), "{shown}");
 
     fs::write(home.worktree(&id).join("fixed"), "").expect("worktree exists");
-    let message = home.coven(&["workflow", "retry", &id]).done();
+    let message = home.coven(&["workflow", "retry", &id]).expect_success();
     assert!(message.contains("retrying fails"), "{message}");
     home.wait_for_task(&id, TaskState::Closed);
     let run = home.run_of(&id);
     // The previous step was not repeated.
     assert_eq!(run.steps[1].output.as_deref().map(str::trim), Some("1"));
     assert_eq!(run.agents.len(), 3);
-    let message = home.coven(&["workflow", "retry", &id]).refused(4);
+    let message = home.coven(&["workflow", "retry", &id]).expect_failure(4);
     assert!(message.contains("completed"), "{message}");
     check_invariants(&home);
 }
@@ -192,7 +192,7 @@ fn a_retry_of_a_loop_that_reached_max_iterations_restarts_it() {
     let task = home.wait_for_task(&id, TaskState::Blocked).task;
     assert_eq!(task.reason.as_deref(), Some("l: the `until` condition was not met after 2 iterations"));
     fs::write(home.worktree(&id).join("fixed"), "").expect("worktree exists");
-    home.coven(&["workflow", "retry", &id]).done();
+    home.coven(&["workflow", "retry", &id]).expect_success();
     home.wait_for_task(&id, TaskState::Closed);
     assert_eq!(home.run_of(&id).agents.len(), 3);
     check_invariants(&home);
@@ -209,13 +209,13 @@ fn cancelling_ends_all_processes_before_the_command_returns() {
     let processes = home.harness_processes(&session.to_string());
     assert!(processes.len() >= 2, "{processes:?}");
 
-    home.coven(&["workflow", "cancel", &id]).done();
+    home.coven(&["workflow", "cancel", &id]).expect_success();
 
     assert!(processes.iter().all(|pid| !process::is_alive(*pid)), "all processes have exited when the command returns");
     assert_eq!((home.task(&id).task.status.as_str(), home.run_of(&id).workflow.status.as_str()), ("open", "cancelled"));
     assert_eq!(home.agents_of(&id).pop().map(|agent| agent.status), Some(AgentState::Killed));
     assert!(home.worktree(&id).exists(), "its work is kept");
-    let message = home.coven(&["workflow", "cancel", &id]).refused(4);
+    let message = home.coven(&["workflow", "cancel", &id]).expect_failure(4);
     assert!(message.contains("cancelled"), "{message}");
     check_invariants(&home);
 }
@@ -316,10 +316,10 @@ fn a_repeated_step_does_not_show_its_earlier_result() {
     assert_eq!(step("before").exit_code, Some(1));
     // `workflow show` prints the output of the current step.
     fs::write(home.project().join("go"), "").expect("a file");
-    home.coven(&["workflow", "cancel", &id]).done();
+    home.coven(&["workflow", "cancel", &id]).expect_success();
     home.start_task(&id);
     home.wait_for_task(&id, TaskState::Blocked);
-    let shown = home.coven(&["workflow", "show", &id]).done();
+    let shown = home.coven(&["workflow", "show", &id]).expect_success();
     assert!(shown.contains("end of the output of last:\n  why it stops"), "{shown}");
     check_invariants(&home);
 }
@@ -370,13 +370,13 @@ fn a_hanging_git_command_does_not_prevent_a_stop() {
     wait_for_exit(first);
     home.start();
     let second = waiting();
-    home.coven(&["workflow", "cancel", &id]).done();
+    home.coven(&["workflow", "cancel", &id]).expect_success();
     wait_for_exit(second);
     let task = home.task(&id);
     assert_eq!((task.task.status.as_str(), task.run.expect("a run").status.as_str()), ("open", "cancelled"));
     assert!(home.worktree(&id).join("x.txt").exists(), "the work is kept");
     // The task can be closed too. Its worktree is kept while git is running.
-    home.coven(&["task", "close", &id]).done();
+    home.coven(&["task", "close", &id]).expect_success();
     let third = waiting();
     home.stop();
     wait_for_exit(third);
@@ -431,10 +431,10 @@ fn mistakes_in_a_workflow_file_are_reported_with_their_lines() {
     let ran = home.coven(&["workflow", "lint", "bad", "--json"]);
     let report: Value = serde_json::from_str(&ran.stdout).expect("JSON");
     assert_eq!(report[0]["problems"][1]["line"], 6);
-    home.coven(&["workflow", "lint", "good"]).done();
+    home.coven(&["workflow", "lint", "good"]).expect_success();
     home.start();
     let id = home.add_task("x", "", &["--workflow", "bad"]);
-    let message = home.coven(&["task", "start", &id]).refused(2);
+    let message = home.coven(&["task", "start", &id]).expect_failure(2);
     assert!(message.contains("line 6") && message.contains("workflow lint bad"), "{message}");
     assert_eq!(home.task(&id).task.status, TaskState::Open);
 }
