@@ -154,7 +154,7 @@ fn records_the_exit_of_a_harness_that_ends_immediately() {
 #[test]
 fn the_log_survives_a_sigkill_of_the_holder() {
     let mut holder = Given::shell("echo one; echo two; read x").start();
-    holder.shows("two");
+    holder.shows("two\r\n");
     eventually("the output is in the journal", || (holder.records().len() >= 2).then_some(()));
     holder.kill_hard();
     assert_eq!(holder.log(), b"one\r\ntwo\r\n");

@@ -6,8 +6,9 @@ use coven_holder::wire::Request;
 
 use crate::stand::{Given, Holder, eventually};
 
-/// Returns every size of the session in order.
+/// Returns every size of the session in order, with the records that were not in the journal yet.
 fn sizes(holder: &Holder) -> Vec<(u16, u16)> {
+    holder.ask(&Request::Sync);
     let size = |record| if let Record::Resize { rows, cols } = record { Some((rows, cols)) } else { None };
     holder.records().into_iter().filter_map(|it| size(it.record)).collect()
 }
@@ -46,9 +47,8 @@ fn the_size_follows_the_last_active_viewer_and_falls_back_when_it_leaves() {
     // A viewer that leaves without having set the size changes nothing.
     holder.ask(&Request::Sync);
     let fourth = viewer(&holder, 31, 91);
-    drop(third);
-    drop(fourth);
     assert_eq!(sizes(&holder)[4..], [(20, 60), (30, 90), (31, 91)]);
+    drop((third, fourth));
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn a_harness_that_does_not_read_can_still_be_ended() {
     });
     eventually("the queue is full", || (inputs(&holder).len() >= 2).then_some(()));
     assert!(holder.status_field("RssAnon") < 16 << 10, "input that does not fit stays with the client");
-    holder.ask(&Request::End { how: How::Kill, grace_ms: 100 });
+    holder.ask(&Request::End { how: How::Kill, grace_ms: 30_000 });
     assert_eq!(holder.ends(), ExitStatus::Signal(15));
     sender.join().expect("the client is disconnected");
     holder.check_files();

@@ -22,12 +22,14 @@ fn cancel_on_first_text(stand: &Stand, script: &str, grace: Duration) -> Result<
 #[test]
 fn the_end_of_a_turn_is_detected_immediately() {
     let stand = Stand::new();
-    let started = Instant::now();
-    for _ in 0..10 {
+    let time_of_turn = || {
+        let started = Instant::now();
         stand.turn("echo done", "hello").expect("an answer");
-    }
-    // Polling every half second would take five seconds for ten turns.
-    assert!(started.elapsed() < Duration::from_millis(2500), "{:?}", started.elapsed());
+        started.elapsed()
+    };
+    // With a poll every half second, no turn would be faster. On a busy machine, some turns are slower.
+    let fastest = (0..10).map(|_| time_of_turn()).min().expect("ten turns");
+    assert!(fastest < Duration::from_millis(400), "{fastest:?}");
 }
 
 #[test]

@@ -168,7 +168,12 @@ fn ask_15_reading_a_malformed_file_fails_after_three_attempts_with_increasing_de
     let error = fixture.folder.read(&id).expect_err("malformed");
     assert!(matches!(error, QuestionError::Malformed { file: "status.json", .. }), "{error}");
     assert!(started.elapsed() >= std::time::Duration::from_millis(300), "100 ms, then 200 ms");
-    let started = std::time::Instant::now();
-    fixture.folder.read(&"deadbeef-549b-4b6b-ae62-f1b0c3f21b86".parse().expect("valid id")).expect_err("missing");
-    assert!(started.elapsed() < std::time::Duration::from_millis(100), "no retry for a missing set");
+    let time_of_read = || {
+        let started = std::time::Instant::now();
+        fixture.folder.read(&"deadbeef-549b-4b6b-ae62-f1b0c3f21b86".parse().expect("valid id")).expect_err("missing");
+        started.elapsed()
+    };
+    // On a busy machine, some reads are slow.
+    let fastest = (0..5).map(|_| time_of_read()).min().expect("five reads");
+    assert!(fastest < std::time::Duration::from_millis(100), "no retry for a missing set: {fastest:?}");
 }
