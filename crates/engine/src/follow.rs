@@ -145,7 +145,7 @@ impl Engine {
                 () = live.model_moved.notified() => {
                     let replies = live.model.as_ref().map(|model| model.take_replies()).unwrap_or_default();
                     if !replies.is_empty() {
-                        let _ = stream.write_all(&Request::Answer(replies).encode()).await;
+                        let _ = stream.write_all(&Request::TerminalReply(replies).encode()).await;
                     }
                     store_at.get_or_insert_with(|| Instant::now() + delay);
                 }

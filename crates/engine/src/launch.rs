@@ -12,7 +12,7 @@ use coven_domain::text::{BadText, MAX_PROMPT_BYTES, Prompt, Title};
 use coven_domain::{AgentId, RepoId, SessionId, TaskId};
 use coven_harness::Harness;
 use coven_holder::clock;
-use coven_holder::wire::{How, Request};
+use coven_holder::wire::{EndMode, Request};
 use coven_holder::{Spec, Stage};
 use coven_host::{WorkDir, WorkDirError, program, work_dir};
 use coven_store::{Change, Tx};
@@ -279,7 +279,7 @@ impl Engine {
 
     /// Ends a harness that nobody will follow.
     async fn abandon(&self, id: SessionId, process: ProcessIdentity, mut holder: Child) {
-        let end = [Request::End { how: How::Kill, grace_ms: 0 }];
+        let end = [Request::End { how: EndMode::Kill, grace_ms: 0 }];
         if self.send_to_holder_within(id, &end, HOLDER_ENDS).await.is_ok() {
             let until = tokio::time::Instant::now() + HOLDER_ENDS;
             while matches!(holder.try_wait(), Ok(None)) && tokio::time::Instant::now() < until {

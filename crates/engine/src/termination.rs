@@ -6,7 +6,7 @@ use std::time::Duration;
 use coven_domain::SessionId;
 use coven_domain::session::{EndIntent, ProcessIdentity, Session, SessionState, SessionStateError};
 use coven_holder::process;
-use coven_holder::wire::{How, Request};
+use coven_holder::wire::{EndMode, Request};
 use coven_store::StoreError;
 use rustix::process::Signal;
 
@@ -54,7 +54,7 @@ impl Engine {
             // What fills the disk must be stoppable. It ends before room is made: it would fill that too.
             Err(EngineError::Store(StoreError::Full)) => {
                 let session = self.session(id).await?;
-                self.send_end(&session, How::Kill).await;
+                self.send_end(&session, EndMode::Kill).await;
                 if let Some(recorded) = &session.process {
                     wait_until_gone(recorded, grace(&session) + AFTER_GRACE).await;
                 }
@@ -68,7 +68,7 @@ impl Engine {
             other => other?,
         };
         fault::point("after_kill");
-        self.send_end(&session, How::Kill).await;
+        self.send_end(&session, EndMode::Kill).await;
         Ok(session)
     }
 
@@ -102,7 +102,7 @@ impl Engine {
             if let Err(error) = engine.send_cancel(id, None).await {
                 tracing::info!(session = %id, %error, "cannot announce the end of the session to the agent");
             }
-            engine.send_end(&session, How::Finish).await;
+            engine.send_end(&session, EndMode::Finish).await;
             engine.wait_for_end(id).await
         });
         match ended.await? {
@@ -135,7 +135,7 @@ impl Engine {
     }
 
     /// Asks the holder to end its session, and ends the session even if the holder fails.
-    pub(crate) async fn send_end(self: &Arc<Self>, session: &Session, how: How) {
+    pub(crate) async fn send_end(self: &Arc<Self>, session: &Session, how: EndMode) {
         Processes::of(session).wake_holder();
         let grace_ms = grace(session).as_millis() as u32;
         let told = self.send_to_holder_within(session.id, &[Request::End { how, grace_ms }], HOLDER_ANSWERS).await;

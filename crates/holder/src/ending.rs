@@ -7,7 +7,7 @@ use rustix::process::{Signal, kill_process_group};
 
 use crate::process;
 use crate::stage::as_pid;
-use crate::wire::How;
+use crate::wire::EndMode;
 
 /// How long to wait after SIGKILL: a process in uninterruptible sleep cannot exit yet.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
@@ -27,7 +27,7 @@ pub enum Left {
 
 #[derive(Debug)]
 pub struct Ending {
-    pub how: How,
+    pub how: EndMode,
     leader: u32,
     hang_up_at: Option<Instant>,
     kill_at: Instant,
@@ -38,7 +38,7 @@ pub struct Ending {
 }
 
 impl Ending {
-    pub fn begin(how: How, leader: u32, grace: Duration, now: Instant) -> Self {
+    pub fn begin(how: EndMode, leader: u32, grace: Duration, now: Instant) -> Self {
         signal_group(leader, Signal::TERM);
         // A stopped process does not handle SIGTERM until it continues.
         signal_group(leader, Signal::CONT);
@@ -56,8 +56,8 @@ impl Ending {
     }
 
     /// Applies a second request, which can only shorten the grace period or turn a finish into a kill.
-    pub fn hurry(&mut self, how: How, grace: Duration, now: Instant) {
-        if how == How::Kill {
+    pub fn hurry(&mut self, how: EndMode, grace: Duration, now: Instant) {
+        if how == EndMode::Kill {
             self.how = how;
         }
         self.kill_at = self.kill_at.min(now + grace);

@@ -26,7 +26,7 @@ use crate::stage::{Harness, as_pid};
 use crate::stderr::Stderr;
 use crate::typed::Typed;
 use crate::viewer::Viewer;
-use crate::wire::{How, MAX_DATA, Reply};
+use crate::wire::{EndMode, MAX_DATA, Reply};
 
 const READ_BYTES: usize = MAX_DATA;
 const STDERR_BYTES: usize = 16 << 10;
@@ -119,7 +119,7 @@ impl Holder {
                 self.reap();
                 if self.signals.take_stop() {
                     self.recorder.note(Record::Note("the holder received SIGTERM".to_owned()));
-                    self.end(How::Kill, STOP_GRACE);
+                    self.end(EndMode::Kill, STOP_GRACE);
                 }
             }
             if found.output {
@@ -343,7 +343,7 @@ impl Holder {
         }
     }
 
-    fn end(&mut self, how: How, grace: Duration) {
+    fn end(&mut self, how: EndMode, grace: Duration) {
         if self.exit.is_some() {
             // Only descendants remain. Without an earlier request, they keep running.
             if let Some(ending) = &mut self.ending {
@@ -354,9 +354,9 @@ impl Holder {
         let now = Instant::now();
         match &mut self.ending {
             Some(ending) => {
-                let was_kill = ending.how == How::Kill;
+                let was_kill = ending.how == EndMode::Kill;
                 ending.hurry(how, grace, now);
-                if was_kill || how == How::Finish {
+                if was_kill || how == EndMode::Finish {
                     return;
                 }
             }

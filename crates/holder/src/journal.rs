@@ -13,7 +13,7 @@ use coven_domain::session::ExitStatus;
 use coven_files::{Limit, Links};
 use serde_json::{Value, json};
 
-use crate::wire::{Fields, How, WireError, exit_parts, exit_status};
+use crate::wire::{EndMode, Fields, WireError, exit_parts, exit_status};
 
 const MAGIC: &[u8; 8] = b"covenj01";
 const HEADER: usize = 8;
@@ -47,7 +47,7 @@ pub enum Record {
         cols: u16,
     },
     Kill {
-        how: How,
+        how: EndMode,
         signal: i32,
     },
     Exit(ExitStatus),
@@ -99,8 +99,8 @@ impl Stamped {
             }
             Record::Kill { how, signal } => {
                 body.push(match how {
-                    How::Finish => 0,
-                    How::Kill => 1,
+                    EndMode::Finish => 0,
+                    EndMode::Kill => 1,
                 });
                 body.extend_from_slice(&signal.to_le_bytes());
             }
@@ -137,7 +137,7 @@ impl Stamped {
             3 => Record::Input(fields.rest()),
             4 => Record::Resize { rows: fields.u16()?, cols: fields.u16()? },
             5 => {
-                let how = if fields.u8()? == 0 { How::Finish } else { How::Kill };
+                let how = if fields.u8()? == 0 { EndMode::Finish } else { EndMode::Kill };
                 Record::Kill { how, signal: fields.i32()? }
             }
             6 => {
@@ -186,8 +186,10 @@ impl Stamped {
                 (EntryKind::Input, 0, None, detail(json!({"hidden": true, "characters": characters})))
             }
             Record::Resize { rows, cols } => (EntryKind::Resize, 0, None, detail(json!({"rows": rows, "cols": cols}))),
-            Record::Kill { how: How::Kill, signal } => (EntryKind::Kill, 0, None, detail(json!({"signal": signal}))),
-            Record::Kill { how: How::Finish, signal } => {
+            Record::Kill { how: EndMode::Kill, signal } => {
+                (EntryKind::Kill, 0, None, detail(json!({"signal": signal})))
+            }
+            Record::Kill { how: EndMode::Finish, signal } => {
                 (EntryKind::Note, 0, None, detail(json!({"note": "asked to finish", "signal": signal})))
             }
             Record::Exit(ExitStatus::Code(code)) => (EntryKind::Exit, 0, None, detail(json!({"code": code}))),
@@ -360,8 +362,8 @@ mod tests {
             Record::Output { length: 11, crc: Some(0xfeed_beef) },
             Record::Input(vec![0xff, 0, b'\n']),
             Record::Resize { rows: 1, cols: 2 },
-            Record::Kill { how: How::Kill, signal: 15 },
-            Record::Kill { how: How::Finish, signal: 15 },
+            Record::Kill { how: EndMode::Kill, signal: 15 },
+            Record::Kill { how: EndMode::Finish, signal: 15 },
             Record::Truncated { first: 99 },
             Record::Note("n".into()),
             Record::Stderr(b"e".to_vec()),

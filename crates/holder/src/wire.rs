@@ -12,7 +12,7 @@ const HEADER: usize = 5;
 
 /// Whether a session is asked to finish or is killed. The signals are the same; the journal records the difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
+pub enum EndMode {
     Finish,
     Kill,
 }
@@ -37,8 +37,8 @@ pub enum Request {
         offset: u64,
         bytes: Vec<u8>,
     },
-    /// A terminal's answer to a query of the harness: written to the harness but not recorded.
-    Answer(Vec<u8>),
+    /// A terminal's reply to a query of the harness: written to the harness but not recorded.
+    TerminalReply(Vec<u8>),
     Resize {
         rows: u16,
         cols: u16,
@@ -48,7 +48,7 @@ pub enum Request {
     Signal(i32),
     /// Send SIGTERM to the group, then SIGKILL to all remaining processes after the grace period.
     End {
-        how: How,
+        how: EndMode,
         grace_ms: u32,
     },
     /// Close the harness's standard input (pipes only).
@@ -139,15 +139,15 @@ impl Request {
             Self::Signal(signal) => frame(5, &[&signal.to_le_bytes()]),
             Self::End { how, grace_ms } => {
                 let how = match how {
-                    How::Finish => 0,
-                    How::Kill => 1,
+                    EndMode::Finish => 0,
+                    EndMode::Kill => 1,
                 };
                 frame(6, &[&[how], &grace_ms.to_le_bytes()])
             }
             Self::Watch => frame(7, &[]),
             Self::CloseInput => frame(8, &[]),
             Self::Sync => frame(9, &[]),
-            Self::Answer(bytes) => frame(10, &[bytes]),
+            Self::TerminalReply(bytes) => frame(10, &[bytes]),
         }
     }
 
@@ -162,8 +162,8 @@ impl Request {
             5 => Self::Signal(fields.i32()?),
             6 => Self::End {
                 how: match fields.u8()? {
-                    0 => How::Finish,
-                    1 => How::Kill,
+                    0 => EndMode::Finish,
+                    1 => EndMode::Kill,
                     _ => return Err(WireError::Malformed(kind)),
                 },
                 grace_ms: fields.u32()?,
@@ -171,7 +171,7 @@ impl Request {
             7 => Self::Watch,
             8 => Self::CloseInput,
             9 => Self::Sync,
-            10 => Self::Answer(fields.rest()),
+            10 => Self::TerminalReply(fields.rest()),
             _ => return Err(WireError::Malformed(kind)),
         };
         fields.done().map(|()| request)
@@ -357,11 +357,11 @@ mod tests {
             Request::Watch,
             Request::Input(vec![0, 255, 10]),
             Request::InputAt { offset: 7, bytes: vec![1, 2] },
-            Request::Answer(b"\x1b[?1;2c".to_vec()),
+            Request::TerminalReply(b"\x1b[?1;2c".to_vec()),
             Request::Resize { rows: 24, cols: 80 },
             Request::Signal(2),
-            Request::End { how: How::Kill, grace_ms: 5000 },
-            Request::End { how: How::Finish, grace_ms: 0 },
+            Request::End { how: EndMode::Kill, grace_ms: 5000 },
+            Request::End { how: EndMode::Finish, grace_ms: 0 },
             Request::CloseInput,
             Request::Sync,
         ]

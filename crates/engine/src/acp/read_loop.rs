@@ -7,7 +7,7 @@ use std::time::Duration;
 use coven_acp::{Step, Taken};
 use coven_domain::session::EndIntent;
 use coven_holder::log::LogReader;
-use coven_holder::wire::{How, Request};
+use coven_holder::wire::{EndMode, Request};
 use tokio::time::{Instant, sleep_until};
 
 use super::super::Engine;
@@ -145,7 +145,7 @@ impl Engine {
             })
             .await;
         match changed {
-            Ok(session) => self.send_end(&session, How::Kill).await,
+            Ok(session) => self.send_end(&session, EndMode::Kill).await,
             Err(error) => tracing::error!(session = %id, %error, "a session that could not be opened goes on"),
         }
     }
@@ -172,7 +172,7 @@ impl Engine {
             {
                 return;
             }
-            engine.send_end(&session, How::Finish).await;
+            engine.send_end(&session, EndMode::Finish).await;
         });
         Ok(())
     }

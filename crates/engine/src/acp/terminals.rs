@@ -12,7 +12,7 @@ use coven_domain::session::ExitStatus;
 use coven_files::{Limit, Links};
 use coven_holder::journal::{JournalReader, Record};
 use coven_holder::log::LogReader;
-use coven_holder::wire::{Decoder, How, Reply, Request, VERSION};
+use coven_holder::wire::{Decoder, EndMode, Reply, Request, VERSION};
 use coven_holder::{SOCKET, Spec, Stage};
 use coven_host::program;
 use serde_json::{Value, json};
@@ -205,7 +205,7 @@ impl Engine {
 
 async fn end_terminal(dir: &Path) {
     if dir.join(SOCKET).exists() {
-        let end = Request::End { how: How::Kill, grace_ms: GRACE_MS };
+        let end = Request::End { how: EndMode::Kill, grace_ms: GRACE_MS };
         if let Err(error) = holder_requests::send_requests(dir, &[end]).await {
             tracing::debug!(dir = %dir.display(), %error, "a terminal had ended by itself");
         }

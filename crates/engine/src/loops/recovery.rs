@@ -10,7 +10,7 @@ use coven_holder::client::{HolderClient, HolderError};
 use coven_holder::clock;
 use coven_holder::journal::{JournalReader, JournalWriter, Record};
 use coven_holder::process;
-use coven_holder::wire::How;
+use coven_holder::wire::EndMode;
 
 use tokio::sync::{Semaphore, mpsc};
 
@@ -125,9 +125,9 @@ async fn recover_one(engine: &Arc<Engine>, session: Session) -> Result<SessionVe
             let stream = client.stream().try_clone().map_err(|source| EngineError::Log { id: session.id, source })?;
             engine.adopt(&session, stream, None, false).await?;
             if verdict == SessionVerdict::KillAgain {
-                engine.send_end(&session, How::Kill).await;
+                engine.send_end(&session, EndMode::Kill).await;
             } else if session.end_intent.is_some() {
-                engine.send_end(&session, How::Finish).await;
+                engine.send_end(&session, EndMode::Finish).await;
             }
         }
         SessionVerdict::Ended(_) | SessionVerdict::LaunchFailed | SessionVerdict::Orphaned => {

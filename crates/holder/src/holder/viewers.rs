@@ -145,7 +145,7 @@ impl Holder {
                 self.take_input(bytes, true);
             }
             Request::InputAt { offset, bytes } => self.take_input_at(index, offset, bytes),
-            Request::Answer(bytes) => {
+            Request::TerminalReply(bytes) => {
                 // An attached terminal answers such queries itself. An answer that has to be queued comes too late.
                 if self.wants_input() && !self.viewers.iter().any(Viewer::is_following) {
                     self.take_input(bytes, false);

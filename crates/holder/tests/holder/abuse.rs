@@ -7,7 +7,7 @@ use std::process::Command;
 
 use coven_domain::session::ExitStatus;
 use coven_holder::client::{HolderClient, HolderError, connect_socket};
-use coven_holder::wire::{Decoder, How, Reply, Request, VERSION};
+use coven_holder::wire::{Decoder, EndMode, Reply, Request, VERSION};
 
 use crate::player::Noise;
 use crate::stand::{DEADLINE, Follower, Given, Holder, eventually, is_root, skip};
@@ -66,7 +66,7 @@ fn invalid_requests_are_refused_and_the_session_continues() {
     let cases: [(&str, Vec<u8>); 5] = [
         ("noise", Noise::bytes(9, 4096)),
         ("a request before hello, followed by a kill", {
-            let kill = Request::End { how: How::Kill, grace_ms: 0 }.encode();
+            let kill = Request::End { how: EndMode::Kill, grace_ms: 0 }.encode();
             [Request::Sync.encode(), hello.clone(), kill].concat()
         }),
         ("an oversized frame", [hello.clone(), vec![3, 1, 0, 16, 0]].concat()),
@@ -168,7 +168,7 @@ pub fn try_as_other_user() -> i32 {
     let dir = std::env::var_os("COVEN_TEST_DIR").expect("the test sets COVEN_TEST_DIR");
     let Ok(mut stream) = connect_socket(dir.as_ref()) else { return 1 };
     stream.set_read_timeout(Some(DEADLINE)).expect("a socket");
-    let kill = Request::End { how: How::Kill, grace_ms: 0 };
+    let kill = Request::End { how: EndMode::Kill, grace_ms: 0 };
     let requests = [Request::Hello { version: VERSION }, kill].iter().flat_map(Request::encode).collect::<Vec<_>>();
     let _ = stream.write_all(&requests);
     let mut answer = Vec::new();

@@ -4,15 +4,15 @@ use std::time::{Duration, Instant};
 
 use coven_domain::session::ExitStatus;
 use coven_holder::journal::Record;
-use coven_holder::wire::{How, Request};
+use coven_holder::wire::{EndMode, Request};
 
 use crate::stand::{Follower, Given, Holder, eventually, is_alive, kill, memmem, read_pid};
 
-fn end(holder: &Holder, how: How, grace_ms: u32) {
+fn end(holder: &Holder, how: EndMode, grace_ms: u32) {
     holder.ask(&Request::End { how, grace_ms });
 }
 
-fn kills(holder: &Holder) -> Vec<How> {
+fn kills(holder: &Holder) -> Vec<EndMode> {
     let how = |record| if let Record::Kill { how, .. } = record { Some(how) } else { None };
     holder.records().into_iter().filter_map(|it| how(it.record)).collect()
 }
@@ -40,10 +40,10 @@ fn a_kill_starts_with_sigterm() {
     let script = "trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.05; done";
     let mut holder = Given::shell(script).start();
     holder.shows("ready");
-    end(&holder, How::Kill, 30_000);
+    end(&holder, EndMode::Kill, 30_000);
     assert_eq!(holder.ends(), ExitStatus::Code(7));
     assert!(holder.log().ends_with(b"bye\r\n"));
-    assert_eq!(kills(&holder), [How::Kill]);
+    assert_eq!(kills(&holder), [EndMode::Kill]);
     holder.check_files();
 }
 
@@ -52,7 +52,7 @@ fn a_harness_that_ignores_sigterm_is_killed_after_the_grace_period() {
     let mut holder = Given::shell("trap '' TERM HUP; echo ready; while :; do sleep 0.05; done").start();
     holder.shows("ready");
     let asked_at = Instant::now();
-    end(&holder, How::Kill, 400);
+    end(&holder, EndMode::Kill, 400);
     assert_eq!(holder.ends(), ExitStatus::Signal(9));
     assert!(asked_at.elapsed() >= Duration::from_millis(400), "the holder waits for the grace period");
     holder.check_files();
@@ -62,7 +62,7 @@ fn a_harness_that_ignores_sigterm_is_killed_after_the_grace_period() {
 fn a_stopped_harness_can_be_ended() {
     let mut holder = Given::shell("echo ready; kill -STOP $$; sleep 100").start();
     holder.shows("ready");
-    end(&holder, How::Kill, 30_000);
+    end(&holder, EndMode::Kill, 30_000);
     assert_eq!(holder.ends(), ExitStatus::Signal(15));
 }
 
@@ -72,7 +72,7 @@ fn an_interactive_shell_that_ignores_sigterm_exits_on_sighup() {
         .with(|spec| spec.env.push(("PS1".into(), "prompt> ".into())))
         .start();
     holder.shows("prompt> ");
-    end(&holder, How::Kill, 2_000);
+    end(&holder, EndMode::Kill, 2_000);
     assert_ne!(holder.ends(), ExitStatus::Signal(9));
     holder.check_files();
 }
@@ -82,11 +82,11 @@ fn a_second_kill_shortens_the_grace_period_and_is_not_recorded_again() {
     let mut holder = Given::shell("trap '' TERM HUP; echo ready; while :; do sleep 0.05; done").start();
     holder.shows("ready");
     let asked_at = Instant::now();
-    end(&holder, How::Kill, 600_000);
-    end(&holder, How::Kill, 0);
+    end(&holder, EndMode::Kill, 600_000);
+    end(&holder, EndMode::Kill, 0);
     assert_eq!(holder.ends(), ExitStatus::Signal(9));
     assert!(asked_at.elapsed() < Duration::from_secs(30));
-    assert_eq!(kills(&holder), [How::Kill]);
+    assert_eq!(kills(&holder), [EndMode::Kill]);
     holder.check_files();
 }
 
@@ -94,11 +94,11 @@ fn a_second_kill_shortens_the_grace_period_and_is_not_recorded_again() {
 fn records_both_a_finish_request_and_a_later_kill() {
     let mut holder = Given::shell("trap '' TERM HUP; echo ready; while :; do sleep 0.05; done").start();
     holder.shows("ready");
-    end(&holder, How::Finish, 600_000);
-    end(&holder, How::Finish, 600_000);
-    end(&holder, How::Kill, 0);
+    end(&holder, EndMode::Finish, 600_000);
+    end(&holder, EndMode::Finish, 600_000);
+    end(&holder, EndMode::Kill, 0);
     assert_eq!(holder.ends(), ExitStatus::Signal(9));
-    assert_eq!(kills(&holder), [How::Finish, How::Kill]);
+    assert_eq!(kills(&holder), [EndMode::Finish, EndMode::Kill]);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_kill_ends_orphans_and_children_in_other_groups_and_sessions() {
     let mut holder = Given::shell(script).with(|spec| spec.env.push(("D".into(), path))).start();
     let pids = ["job", "daemon", "child", "orphan"].map(|name| read_pid(&folder.path().join(name)));
     assert!(pids.into_iter().all(is_alive));
-    end(&holder, How::Kill, 500);
+    end(&holder, EndMode::Kill, 500);
     holder.ends();
     assert_eq!(pids.map(is_alive), [false; 4]);
     holder.check_files();
@@ -126,7 +126,7 @@ fn a_kill_ends_processes_that_keep_forking() {
     let mut holder = Given::shell(script).start();
     holder.shows("ready");
     let group = holder.pid;
-    end(&holder, How::Kill, 0);
+    end(&holder, EndMode::Kill, 0);
     holder.ends();
     assert!(!coven_holder::process::all().iter().any(|it| it.session == group));
 }
@@ -161,7 +161,7 @@ fn a_holder_that_receives_sigterm_ends_its_harness_and_records_it() {
     holder.shows("ready");
     kill(holder.holder_pid(), "-TERM");
     assert_eq!(holder.ends(), ExitStatus::Code(6));
-    assert_eq!(kills(&holder), [How::Kill]);
+    assert_eq!(kills(&holder), [EndMode::Kill]);
     holder.check_files();
 }
 

@@ -65,7 +65,7 @@ fn refuses_input_after_a_gap() {
 fn input_without_an_offset_advances_the_offset_but_an_answer_does_not() {
     let mut holder = Given::program(&["cat"]).on_pipes().start();
     holder.ask(&Request::Input(b"one ".to_vec()));
-    holder.ask(&Request::Answer(b"(answer) ".to_vec()));
+    holder.ask(&Request::TerminalReply(b"(answer) ".to_vec()));
     holder.ask(&at(0, b"one two"));
     holder.ask(&Request::CloseInput);
     assert_eq!(holder.ends(), ExitStatus::Code(0));

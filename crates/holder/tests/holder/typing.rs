@@ -3,7 +3,7 @@
 use coven_domain::session::ExitStatus;
 use coven_domain::session::RecordInput;
 use coven_holder::journal::Record;
-use coven_holder::wire::{How, MAX_BODY, Reply, Request};
+use coven_holder::wire::{EndMode, MAX_BODY, Reply, Request};
 
 use crate::player::Noise;
 use crate::stand::{Given, Holder, eventually, memmem};
@@ -21,7 +21,7 @@ fn input_reaches_the_harness_once_and_is_recorded_once() {
     holder.shows("ready");
     let mut client = holder.client();
     client.send(&Request::Input(b"one\n".to_vec())).expect("the holder accepts requests");
-    client.send(&Request::Answer(b"two\n".to_vec())).expect("the holder accepts requests");
+    client.send(&Request::TerminalReply(b"two\n".to_vec())).expect("the holder accepts requests");
     assert_eq!(holder.ends(), ExitStatus::Code(0));
     assert!(holder.log().ends_with(b"got one and two\r\n"));
     assert_eq!(inputs(&holder), [b"one\n".to_vec()], "an answer of the terminal is not recorded");
@@ -99,7 +99,7 @@ fn a_harness_that_does_not_read_can_still_be_ended() {
     });
     eventually("the queue is full", || (inputs(&holder).len() >= 2).then_some(()));
     assert!(holder.status_field("RssAnon") < 16 << 10, "input that does not fit stays with the client");
-    holder.ask(&Request::End { how: How::Kill, grace_ms: 30_000 });
+    holder.ask(&Request::End { how: EndMode::Kill, grace_ms: 30_000 });
     assert_eq!(holder.ends(), ExitStatus::Signal(15));
     sender.join().expect("the client is disconnected");
     holder.check_files();
