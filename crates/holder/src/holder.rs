@@ -15,7 +15,6 @@ use rustix::io::Errno;
 use rustix::process::{Signal, WaitOptions, WaitStatus, wait};
 
 use crate::SOCKET;
-use crate::ending::{Ending, Left};
 use crate::first_words::FirstWords;
 use crate::journal::Record;
 use crate::pipe_rest::PipeRest;
@@ -24,6 +23,7 @@ use crate::signals::Signals;
 use crate::spec::Spec;
 use crate::stage::{Harness, as_pid};
 use crate::stderr::Stderr;
+use crate::termination::{Survivors, Termination};
 use crate::typed::Typed;
 use crate::viewer::Viewer;
 use crate::wire::{EndMode, MAX_DATA, Reply};
@@ -63,8 +63,8 @@ pub struct Holder {
     is_output_closed: bool,
     pipe_rest: PipeRest,
     reopen_at: Option<Instant>,
-    ending: Option<Ending>,
-    left: Left,
+    termination: Option<Termination>,
+    survivors: Survivors,
     exit: Option<ExitStatus>,
     is_exit_noted: bool,
     linger_until: Option<Instant>,
@@ -99,8 +99,8 @@ impl Holder {
             is_output_closed: false,
             pipe_rest: PipeRest::default(),
             reopen_at: None,
-            ending: None,
-            left: Left::Harness,
+            termination: None,
+            survivors: Survivors::Harness,
             exit: None,
             is_exit_noted: false,
             linger_until: None,
@@ -236,8 +236,8 @@ impl Holder {
         }
         self.pipe_rest.tick(now);
         self.accept_at = self.accept_at.filter(|at| now < *at);
-        let is_ended = match &mut self.ending {
-            Some(ending) if !self.is_exit_noted => ending.step(self.left, now),
+        let is_ended = match &mut self.termination {
+            Some(ending) if !self.is_exit_noted => ending.step(self.survivors, now),
             _ => true,
         };
         if is_ended {
@@ -261,11 +261,11 @@ impl Holder {
                 }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) => {
-                    self.left = if self.exit.is_some() { Left::Family } else { Left::Harness };
+                    self.survivors = if self.exit.is_some() { Survivors::Descendants } else { Survivors::Harness };
                     return;
                 }
                 Err(_) => {
-                    self.left = Left::Nobody;
+                    self.survivors = Survivors::None;
                     return;
                 }
             }
@@ -278,7 +278,7 @@ impl Holder {
         if !self.drain_output() || !self.drain_stderr() {
             return;
         }
-        if self.ending.take().is_some() && self.left != Left::Nobody {
+        if self.termination.take().is_some() && self.survivors != Survivors::None {
             self.recorder.note(Record::Note("some processes of the session survived the kill".to_owned()));
         }
         self.stderr.end(&mut self.recorder);
@@ -346,21 +346,21 @@ impl Holder {
     fn end(&mut self, how: EndMode, grace: Duration) {
         if self.exit.is_some() {
             // Only descendants remain. Without an earlier request, they keep running.
-            if let Some(ending) = &mut self.ending {
-                ending.hurry(how, grace, Instant::now());
+            if let Some(ending) = &mut self.termination {
+                ending.escalate(how, grace, Instant::now());
             }
             return;
         }
         let now = Instant::now();
-        match &mut self.ending {
+        match &mut self.termination {
             Some(ending) => {
                 let was_kill = ending.how == EndMode::Kill;
-                ending.hurry(how, grace, now);
+                ending.escalate(how, grace, now);
                 if was_kill || how == EndMode::Finish {
                     return;
                 }
             }
-            None => self.ending = Some(Ending::begin(how, self.harness.pid, grace, now)),
+            None => self.termination = Some(Termination::start(how, self.harness.pid, grace, now)),
         }
         self.recorder.note_now(Record::Kill { how, signal: Signal::TERM.as_raw() });
     }

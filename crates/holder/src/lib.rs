@@ -6,7 +6,6 @@
 
 pub mod client;
 pub mod clock;
-mod ending;
 pub mod fault;
 mod first_words;
 mod holder;
@@ -21,6 +20,7 @@ pub mod spec;
 mod stage;
 mod stderr;
 mod syncer;
+mod termination;
 mod typed;
 mod viewer;
 pub mod wire;

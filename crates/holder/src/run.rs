@@ -11,7 +11,6 @@ use rustix::fs::Mode;
 use rustix::process::{Signal, umask};
 
 use crate::client::bind_socket;
-use crate::ending::signal_group;
 use crate::holder::Holder;
 use crate::journal::{JournalWriter, Record, Stamped};
 use crate::log::LogWriter;
@@ -19,6 +18,7 @@ use crate::recorder::{Recorder, now_ms};
 use crate::signals::Signals;
 use crate::spec::{Ready, Spec};
 use crate::syncer::Syncer;
+use crate::termination::signal_group;
 use crate::{JOURNAL, SOCKET, process, stage};
 
 /// Runs the hidden subcommand `coven hold`: reads the spec from standard input, reports the launch on standard output,

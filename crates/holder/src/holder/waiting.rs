@@ -77,7 +77,7 @@ impl Holder {
             self.pipe_rest.until(),
             self.reopen_at,
             self.accept_at,
-            self.ending.as_ref().filter(|_| !self.is_exit_noted).map(|it| it.next_deadline(self.left)),
+            self.termination.as_ref().filter(|_| !self.is_exit_noted).map(|it| it.next_deadline(self.survivors)),
             self.linger_until,
             // A viewer is behind and its socket has room: continue immediately.
             self.viewers.iter().any(|it| it.is_behind(end) && !it.wants_to_send()).then(Instant::now),

@@ -17,16 +17,16 @@ const MAX_KILL_ROUNDS: usize = 8;
 
 /// Processes that remain while a harness is being terminated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Left {
+pub enum Survivors {
     /// The harness is running, so its group id cannot have been reused.
     Harness,
     /// The harness has exited; the kernel reparented its descendants to the holder.
-    Family,
-    Nobody,
+    Descendants,
+    None,
 }
 
 #[derive(Debug)]
-pub struct Ending {
+pub struct Termination {
     pub how: EndMode,
     leader: u32,
     hang_up_at: Option<Instant>,
@@ -37,8 +37,8 @@ pub struct Ending {
     terminated: Vec<(u32, u64)>,
 }
 
-impl Ending {
-    pub fn begin(how: EndMode, leader: u32, grace: Duration, now: Instant) -> Self {
+impl Termination {
+    pub fn start(how: EndMode, leader: u32, grace: Duration, now: Instant) -> Self {
         signal_group(leader, Signal::TERM);
         // A stopped process does not handle SIGTERM until it continues.
         signal_group(leader, Signal::CONT);
@@ -56,7 +56,7 @@ impl Ending {
     }
 
     /// Applies a second request, which can only shorten the grace period or turn a finish into a kill.
-    pub fn hurry(&mut self, how: EndMode, grace: Duration, now: Instant) {
+    pub fn escalate(&mut self, how: EndMode, grace: Duration, now: Instant) {
         if how == EndMode::Kill {
             self.how = how;
         }
@@ -64,39 +64,40 @@ impl Ending {
         self.give_up_at = self.kill_at + KILL_TIMEOUT;
     }
 
-    pub fn next_deadline(&self, left: Left) -> Instant {
-        match left {
-            Left::Harness => {
+    pub fn next_deadline(&self, survivors: Survivors) -> Instant {
+        match survivors {
+            Survivors::Harness => {
                 let kill_at = self.kill_at.max(self.next_poll);
                 self.hang_up_at.map_or(kill_at, |at| at.min(kill_at))
             }
-            Left::Family | Left::Nobody => self.next_poll,
+            Survivors::Descendants | Survivors::None => self.next_poll,
         }
     }
 
     /// Sends the signals that are due. Returns true when no process is left or the timeout after SIGKILL has passed.
-    pub fn step(&mut self, left: Left, now: Instant) -> bool {
-        if left == Left::Nobody {
+    pub fn step(&mut self, survivors: Survivors, now: Instant) -> bool {
+        if survivors == Survivors::None {
             return true;
         }
-        if left == Left::Harness && self.hang_up_at.is_some_and(|at| now >= at) {
+        if survivors == Survivors::Harness && self.hang_up_at.is_some_and(|at| now >= at) {
             self.hang_up_at = None;
             signal_group(self.leader, Signal::HUP);
         }
         let is_time_up = now >= self.kill_at;
-        if now < self.next_poll || (left == Left::Harness && !is_time_up) {
+        if now < self.next_poll || (survivors == Survivors::Harness && !is_time_up) {
             return false;
         }
         self.next_poll = now + POLL_INTERVAL;
         if is_time_up {
-            if left == Left::Harness {
+            if survivors == Survivors::Harness {
                 signal_group(self.leader, Signal::KILL);
             }
             kill_descendants();
         } else {
             self.term_descendants();
         }
-        left == Left::Family && (now >= self.give_up_at || process::descendants(std::process::id()).is_empty())
+        survivors == Survivors::Descendants
+            && (now >= self.give_up_at || process::descendants(std::process::id()).is_empty())
     }
 
     /// Sends SIGTERM once to each descendant outside the harness's group, which the group signal did not reach.
