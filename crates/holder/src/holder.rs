@@ -15,16 +15,16 @@ use rustix::io::Errno;
 use rustix::process::{Signal, WaitOptions, WaitStatus, wait};
 
 use crate::SOCKET;
-use crate::first_words::FirstWords;
+use crate::initial_input::InitialInput;
+use crate::input_queue::InputQueue;
 use crate::journal::Record;
-use crate::pipe_rest::PipeRest;
+use crate::pipe_backoff::PipeBackoff;
 use crate::recorder::{self, Recorder};
 use crate::signals::Signals;
 use crate::spec::Spec;
 use crate::stage::{Harness, as_pid};
 use crate::stderr::Stderr;
 use crate::termination::{Survivors, Termination};
-use crate::typed::Typed;
 use crate::viewer::Viewer;
 use crate::wire::{EndMode, MAX_DATA, Reply};
 
@@ -51,8 +51,8 @@ pub struct Holder {
     buffer: Box<[u8]>,
     /// Range of `buffer` that is read but not yet in the log because a write failed. Reading resumes once it is empty.
     held: Range<usize>,
-    typed: Typed,
-    first_words: Option<FirstWords>,
+    input_queue: InputQueue,
+    initial_input: Option<InitialInput>,
     /// Number of input bytes accepted and recorded so far.
     input_end: u64,
     stderr: Stderr,
@@ -61,7 +61,7 @@ pub struct Holder {
     activity: u64,
     /// No process has the other end of the terminal open, or the pipe is closed.
     is_output_closed: bool,
-    pipe_rest: PipeRest,
+    pipe_backoff: PipeBackoff,
     reopen_at: Option<Instant>,
     termination: Option<Termination>,
     survivors: Survivors,
@@ -90,14 +90,14 @@ impl Holder {
             viewers: Vec::new(),
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             held: 0..0,
-            typed: Typed::default(),
-            first_words: None,
+            input_queue: InputQueue::default(),
+            initial_input: None,
             input_end: 0,
             stderr: Stderr::default(),
             is_input_closing: false,
             activity: 0,
             is_output_closed: false,
-            pipe_rest: PipeRest::default(),
+            pipe_backoff: PipeBackoff::default(),
             reopen_at: None,
             termination: None,
             survivors: Survivors::Harness,
@@ -175,13 +175,13 @@ impl Holder {
         }
         self.held = 0..filled;
         if !self.harness.is_terminal {
-            self.pipe_rest.read(filled, Instant::now());
+            self.pipe_backoff.read(filled, Instant::now());
         }
-        if let Some(input) = self.first_words.as_mut().filter(|_| filled > 0) {
-            input.heard(Instant::now());
+        if let Some(input) = self.initial_input.as_mut().filter(|_| filled > 0) {
+            input.on_output(Instant::now());
         }
         self.store_output();
-        if self.pipe_rest.length() >= recorder::WINDOW {
+        if self.pipe_backoff.length() >= recorder::WINDOW {
             self.recorder.close_group();
         }
     }
@@ -228,13 +228,13 @@ impl Holder {
             self.is_output_closed = false;
             self.read_output();
         }
-        if let Some((bytes, is_all)) = self.first_words.as_mut().and_then(|input| input.due(now)) {
+        if let Some((bytes, is_all)) = self.initial_input.as_mut().and_then(|input| input.due(now)) {
             self.take_pieces(&bytes);
             if is_all {
-                self.first_words = None;
+                self.initial_input = None;
             }
         }
-        self.pipe_rest.tick(now);
+        self.pipe_backoff.tick(now);
         self.accept_at = self.accept_at.filter(|at| now < *at);
         let is_ended = match &mut self.termination {
             Some(ending) if !self.is_exit_noted => ending.step(self.survivors, now),
@@ -253,8 +253,8 @@ impl Holder {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == as_pid(self.harness.pid) => {
                     self.exit = Some(exit_status(status));
-                    self.typed.clear();
-                    self.first_words = None;
+                    self.input_queue.clear();
+                    self.initial_input = None;
                     self.reopen_at = None;
                     // Read the harness's last output even if its terminal looked closed before.
                     self.is_output_closed = false;

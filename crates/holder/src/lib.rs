@@ -7,11 +7,12 @@
 pub mod client;
 pub mod clock;
 pub mod fault;
-mod first_words;
 mod holder;
+mod initial_input;
+mod input_queue;
 pub mod journal;
 pub mod log;
-mod pipe_rest;
+mod pipe_backoff;
 pub mod process;
 mod recorder;
 mod run;
@@ -21,7 +22,6 @@ mod stage;
 mod stderr;
 mod syncer;
 mod termination;
-mod typed;
 mod viewer;
 pub mod wire;
 

@@ -6,7 +6,7 @@ use coven_domain::session::RecordInput;
 use rustix::termios::LocalModes;
 
 use super::Holder;
-use crate::first_words::FirstWords;
+use crate::initial_input::InitialInput;
 use crate::journal::Record;
 use crate::wire::MAX_BODY;
 
@@ -15,7 +15,7 @@ impl Holder {
     pub(super) fn type_first(&mut self) {
         let mut typed = std::mem::take(&mut self.spec.typed);
         if self.harness.is_terminal {
-            self.first_words = FirstWords::new(typed, Instant::now());
+            self.initial_input = InitialInput::new(typed, Instant::now());
         } else if !typed.is_empty() {
             typed.push('\n');
             self.take_pieces(typed.as_bytes());
@@ -46,7 +46,7 @@ impl Holder {
         // Check before writing: a program that reads a password may turn the echo back on immediately.
         let is_kept = self.keeps_input();
         // Write to the harness first: the user is waiting for the echo.
-        self.typed.push(&bytes);
+        self.input_queue.push(&bytes);
         self.write_input();
         if is_recorded {
             self.input_end += bytes.len() as u64;
@@ -71,12 +71,12 @@ impl Holder {
 
     pub(super) fn write_input(&mut self) {
         if let Some(input) = &self.harness.input
-            && self.typed.write_to(input).is_err()
+            && self.input_queue.write_to(input).is_err()
         {
             // The harness closed its input; its exit will be recorded.
-            self.typed.clear();
+            self.input_queue.clear();
         }
-        if self.is_input_closing && self.typed.is_empty() && !self.harness.is_terminal {
+        if self.is_input_closing && self.input_queue.is_empty() && !self.harness.is_terminal {
             self.harness.input = None;
         }
     }

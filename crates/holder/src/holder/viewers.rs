@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::Holder;
+use crate::input_queue::is_typed;
 use crate::process;
 use crate::termination::signal_foreground;
-use crate::typed::is_typed;
 use crate::viewer::Viewer;
 use crate::wire::{Reply, Request, VERSION, Welcome};
 

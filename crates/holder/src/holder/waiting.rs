@@ -6,12 +6,12 @@ use std::time::Instant;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::Holder;
-use crate::first_words::FirstWords;
+use crate::initial_input::InitialInput;
 
 impl Holder {
     pub(super) fn wants_output(&self) -> bool {
         self.held.is_empty()
-            && self.pipe_rest.is_over()
+            && self.pipe_backoff.is_over()
             && !self.is_output_closed
             && !self.is_exit_noted
             && self.recorder.wants_output()
@@ -22,7 +22,7 @@ impl Holder {
     }
 
     pub(super) fn wants_input(&self) -> bool {
-        self.exit.is_some() || (!self.typed.is_full() && self.recorder.wants_input())
+        self.exit.is_some() || (!self.input_queue.is_full() && self.recorder.wants_input())
     }
 
     pub(super) fn poll_events(&self) -> Found {
@@ -35,7 +35,7 @@ impl Holder {
         let output = add(&mut fds, output, PollFlags::IN);
         let stderr = self.harness.stderr.as_ref().filter(|_| self.wants_stderr());
         let stderr = add(&mut fds, stderr.map(AsFd::as_fd), PollFlags::IN);
-        let input = self.harness.input.as_ref().filter(|_| !self.typed.is_empty() && self.exit.is_none());
+        let input = self.harness.input.as_ref().filter(|_| !self.input_queue.is_empty() && self.exit.is_none());
         add(&mut fds, input.map(AsFd::as_fd), PollFlags::OUT);
         let first_viewer = fds.len();
         let mut polled = Vec::with_capacity(self.viewers.len());
@@ -73,8 +73,8 @@ impl Holder {
         let end = self.recorder.end();
         [
             self.recorder.next_deadline(),
-            self.first_words.as_ref().map(FirstWords::next_deadline),
-            self.pipe_rest.until(),
+            self.initial_input.as_ref().map(InitialInput::next_deadline),
+            self.pipe_backoff.until(),
             self.reopen_at,
             self.accept_at,
             self.termination.as_ref().filter(|_| !self.is_exit_noted).map(|it| it.next_deadline(self.survivors)),

@@ -11,14 +11,14 @@ const MAX_DELAY: Duration = Duration::from_millis(48);
 const FLOOD_BYTES: usize = 32 << 10;
 
 #[derive(Debug, Default)]
-pub struct PipeRest {
+pub struct PipeBackoff {
     length: Duration,
     /// When the current delay ends; `None` while reading is allowed.
     until: Option<Instant>,
     over_at: Option<Instant>,
 }
 
-impl PipeRest {
+impl PipeBackoff {
     pub const fn is_over(&self) -> bool {
         self.until.is_none()
     }
@@ -57,7 +57,7 @@ mod tests {
 
     /// Returns the delay after each read, given its size and how many milliseconds after the previous delay it happens.
     fn delays(reads: &[(usize, u64)]) -> Vec<u128> {
-        let (mut rest, mut now) = (PipeRest::default(), Instant::now());
+        let (mut rest, mut now) = (PipeBackoff::default(), Instant::now());
         let mut lengths = Vec::new();
         for (bytes, later) in reads {
             now = rest.over_at.unwrap_or(now) + Duration::from_millis(*later);

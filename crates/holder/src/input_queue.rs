@@ -8,12 +8,12 @@ use rustix::io::Errno;
 const MAX_QUEUED_BYTES: usize = 1 << 20;
 
 #[derive(Debug, Default)]
-pub struct Typed {
+pub struct InputQueue {
     bytes: Vec<u8>,
     written: usize,
 }
 
-impl Typed {
+impl InputQueue {
     pub const fn is_empty(&self) -> bool {
         self.written == self.bytes.len()
     }

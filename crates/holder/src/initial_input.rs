@@ -10,20 +10,20 @@ const READY_TIMEOUT: Duration = Duration::from_secs(4);
 const ENTER_DELAY: Duration = Duration::from_millis(300);
 
 #[derive(Debug)]
-pub struct FirstWords {
+pub struct InitialInput {
     text: Vec<u8>,
     at: Instant,
     latest: Instant,
 }
 
-impl FirstWords {
+impl InitialInput {
     pub fn new(text: String, now: Instant) -> Option<Self> {
         let latest = now + READY_TIMEOUT;
         (!text.is_empty()).then(|| Self { text: text.into_bytes(), at: latest, latest })
     }
 
     /// Restarts the quiet period after output of the harness.
-    pub fn heard(&mut self, now: Instant) {
+    pub fn on_output(&mut self, now: Instant) {
         if !self.text.is_empty() {
             self.at = (now + QUIET_PERIOD).min(self.latest);
         }
@@ -56,24 +56,24 @@ mod tests {
     #[test]
     fn types_the_text_after_a_quiet_period_and_enter_separately() {
         let start = Instant::now();
-        let mut input = FirstWords::new("hello".into(), start).expect("the text is not empty");
-        input.heard(start + Duration::from_millis(100));
-        input.heard(start + Duration::from_millis(300));
+        let mut input = InitialInput::new("hello".into(), start).expect("the text is not empty");
+        input.on_output(start + Duration::from_millis(100));
+        input.on_output(start + Duration::from_millis(300));
         assert_eq!(input.due(start + Duration::from_millis(500)), None);
         let typed_at = start + Duration::from_millis(701);
         assert_eq!(input.due(typed_at), Some((b"hello".to_vec(), false)));
-        input.heard(typed_at);
+        input.on_output(typed_at);
         assert_eq!(input.due(typed_at + Duration::from_millis(299)), None);
         assert_eq!(input.due(typed_at + ENTER_DELAY), Some((b"\r".to_vec(), true)));
-        assert!(FirstWords::new(String::new(), start).is_none());
+        assert!(InitialInput::new(String::new(), start).is_none());
     }
 
     #[test]
     fn types_the_text_after_the_timeout_if_output_never_pauses() {
         let start = Instant::now();
-        let mut input = FirstWords::new("hello".into(), start).expect("the text is not empty");
+        let mut input = InitialInput::new("hello".into(), start).expect("the text is not empty");
         for tick in 0..50 {
-            input.heard(start + Duration::from_millis(100 * tick));
+            input.on_output(start + Duration::from_millis(100 * tick));
         }
         assert!(input.due(start + READY_TIMEOUT).is_some());
     }
