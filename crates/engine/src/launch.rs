@@ -13,7 +13,7 @@ use coven_domain::{AgentId, RepoId, SessionId, TaskId};
 use coven_harness::Harness;
 use coven_holder::clock;
 use coven_holder::wire::{EndMode, Request};
-use coven_holder::{Spec, Stage};
+use coven_holder::{Spec, StdioMode};
 use coven_host::{WorkDir, WorkDirError, program, work_dir};
 use coven_store::{Change, Tx};
 use serde_json::{Map, Value, json};
@@ -472,9 +472,9 @@ impl Engine {
         env.insert("COVEN_TASK_ID".to_owned(), task.to_owned());
         Spec {
             dir: self.home.session_dir(session.id),
-            stage: match session.channel {
-                Channel::Terminal => Stage::Terminal,
-                Channel::Acp => Stage::Pipes,
+            stdio: match session.channel {
+                Channel::Terminal => StdioMode::Terminal,
+                Channel::Acp => StdioMode::Pipes,
             },
             argv: launch.argv.clone(),
             env: env.into_iter().collect(),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use coven_domain::SessionId;
 use coven_domain::session::ProcessIdentity;
 use coven_files::Limit;
-use coven_holder::{Ready, Spec, process};
+use coven_holder::{LaunchReport, Spec, process};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::unix::pipe;
 use tokio::sync::Notify;
@@ -205,11 +205,11 @@ async fn read_launch_report(
     let mut lines = BufReader::new(stdout.take(HOLDER_ANSWER.bytes)).lines();
     while let Some(line) = lines.next_line().await.map_err(told)? {
         match serde_json::from_str(&line) {
-            Ok(Ready::Spawned { pid }) => *spawned = process::identity(pid).ok(),
-            Ok(Ready::Running { pid, started_ticks, boot_id, .. }) => {
+            Ok(LaunchReport::Spawned { pid }) => *spawned = process::identity(pid).ok(),
+            Ok(LaunchReport::Running { pid, started_ticks, boot_id, .. }) => {
                 return Ok(ProcessIdentity { pid, started_ticks, boot_id });
             }
-            Ok(Ready::Failed { reason }) => return Err(reason),
+            Ok(LaunchReport::Failed { reason }) => return Err(reason),
             Err(error) => return Err(format!("the holder's answer is not valid: {error}")),
         }
     }

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use coven_holder::client::HolderClient;
 use coven_holder::wire::{Reply, Request};
-use coven_holder::{Spec, Stage};
+use coven_holder::{Spec, StdioMode};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
@@ -93,7 +93,7 @@ fn wait_and_measure(child: &mut Child, since: Instant) -> Cost {
 fn hold(dir: &Path, argv: Vec<String>) -> Child {
     let spec = Spec {
         dir: dir.to_owned(),
-        stage: Stage::Terminal,
+        stdio: StdioMode::Terminal,
         argv,
         env: Vec::new(),
         cwd: "/".into(),

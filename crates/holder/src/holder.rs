@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use rustix::process::{Signal, WaitOptions, WaitStatus, wait};
 
 use crate::SOCKET;
+use crate::child::{Harness, as_pid};
 use crate::initial_input::InitialInput;
 use crate::input_queue::InputQueue;
 use crate::journal::Record;
@@ -22,7 +23,6 @@ use crate::pipe_backoff::PipeBackoff;
 use crate::recorder::{self, Recorder};
 use crate::signals::Signals;
 use crate::spec::Spec;
-use crate::stage::{Harness, as_pid};
 use crate::stderr::Stderr;
 use crate::termination::{Survivors, Termination};
 use crate::viewer::Viewer;

@@ -4,6 +4,7 @@
 
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
+mod child;
 pub mod client;
 pub mod clock;
 pub mod fault;
@@ -18,7 +19,6 @@ mod recorder;
 mod run;
 mod signals;
 pub mod spec;
-mod stage;
 mod stderr;
 mod syncer;
 mod termination;
@@ -26,7 +26,7 @@ mod viewer;
 pub mod wire;
 
 pub use run::run;
-pub use spec::{Ready, Spec, Stage};
+pub use spec::{LaunchReport, Spec, StdioMode};
 
 /// File name of the holder's socket in a session's folder.
 pub const SOCKET: &str = "holder.sock";

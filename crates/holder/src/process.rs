@@ -8,7 +8,7 @@ use std::io;
 use coven_domain::session::ProcessIdentity;
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::stage::as_pid;
+use crate::child::as_pid;
 
 /// The fields of `/proc/<pid>/stat` that coven uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,10 +16,10 @@ use crate::journal::{JournalWriter, Record, Stamped};
 use crate::log::LogWriter;
 use crate::recorder::{Recorder, now_ms};
 use crate::signals::Signals;
-use crate::spec::{Ready, Spec};
+use crate::spec::{LaunchReport, Spec};
 use crate::syncer::Syncer;
 use crate::termination::signal_group;
-use crate::{JOURNAL, SOCKET, process, stage};
+use crate::{JOURNAL, SOCKET, child, process};
 
 /// Runs the hidden subcommand `coven hold`: reads the spec from standard input, reports the launch on standard output,
 /// then keeps running detached. It must be called before the process does anything else.
@@ -32,13 +32,13 @@ pub fn run() -> ExitCode {
             report(&ready);
             return holder.live();
         }
-        Err(reason) => Ready::Failed { reason },
+        Err(reason) => LaunchReport::Failed { reason },
     };
     report(&ready);
     ExitCode::FAILURE
 }
 
-fn report(ready: &Ready) {
+fn report(ready: &LaunchReport) {
     let mut line = serde_json::to_string(ready).expect("plain data");
     line.push('\n');
     let mut stdout = io::stdout().lock();
@@ -50,7 +50,7 @@ fn report(ready: &Ready) {
     }
 }
 
-fn start() -> Result<(Holder, Ready), String> {
+fn start() -> Result<(Holder, LaunchReport), String> {
     let spec = read_spec_and_detach()?;
     let in_folder = |error: io::Error| format!("cannot use the session's folder: {error}");
     let signals = Signals::watch().map_err(|error| format!("cannot install signal handlers: {error}"))?;
@@ -79,7 +79,7 @@ fn start() -> Result<(Holder, Ready), String> {
         boot_id: identity.boot_id.clone(),
     });
     recorder.sync_folder(&spec.dir);
-    let ready = Ready::Running {
+    let ready = LaunchReport::Running {
         holder: std::process::id(),
         pid: identity.pid,
         started_ticks: identity.started_ticks,
@@ -131,12 +131,12 @@ fn make_files(spec: &Spec) -> io::Result<(JournalWriter, LogWriter, Syncer)> {
     Ok((journal, log, Syncer::start()?))
 }
 
-fn launch(spec: &Spec) -> Result<(stage::Harness, coven_domain::session::ProcessIdentity), String> {
+fn launch(spec: &Spec) -> Result<(child::Harness, coven_domain::session::ProcessIdentity), String> {
     let program = spec.argv.first().map_or("", String::as_str);
     if !spec.cwd.is_dir() {
         return Err(format!("{program} could not be started: its folder {} does not exist", spec.cwd.display()));
     }
-    let harness = stage::launch(spec).map_err(|error| format!("{program} could not be started: {error}"))?;
+    let harness = child::launch(spec).map_err(|error| format!("{program} could not be started: {error}"))?;
     match process::identity(harness.pid) {
         Ok(identity) => Ok((harness, identity)),
         Err(error) => {

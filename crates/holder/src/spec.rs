@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// What the harness's standard streams are connected to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stage {
+pub enum StdioMode {
     Terminal,
     /// Standard output goes to the log, standard error to the journal.
     Pipes,
@@ -19,7 +19,8 @@ pub enum Stage {
 pub struct Spec {
     /// The session's folder. It must exist, be empty and have mode 0700.
     pub dir: PathBuf,
-    pub stage: Stage,
+    #[serde(rename = "stage")]
+    pub stdio: StdioMode,
     pub argv: Vec<String>,
     pub env: Vec<(String, String)>,
     pub cwd: PathBuf,
@@ -40,7 +41,7 @@ pub struct Spec {
 /// Lines of JSON on standard output: `Spawned` once the process exists, then the result of the launch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ready {
+pub enum LaunchReport {
     /// The harness's process exists but has not yet executed its program. The process writes this itself, so the daemon
     /// knows its pid even if the harness kills or stops its holder immediately.
     Spawned {

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, kill_process_group};
 
+use crate::child::as_pid;
 use crate::process;
-use crate::stage::as_pid;
 use crate::wire::EndMode;
 
 /// How long to wait after SIGKILL: a process in uninterruptible sleep cannot exit yet.

@@ -13,7 +13,7 @@ use coven_files::{Limit, Links};
 use coven_holder::journal::{JournalReader, Record};
 use coven_holder::log::LogReader;
 use coven_holder::wire::{Decoder, EndMode, Reply, Request, VERSION};
-use coven_holder::{SOCKET, Spec, Stage};
+use coven_holder::{SOCKET, Spec, StdioMode};
 use coven_host::program;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -94,7 +94,7 @@ impl Engine {
             .map_err(|error| RpcError::internal(format!("the terminal's folder cannot be made: {error}")))?;
         let spec = Spec {
             dir: dir.clone(),
-            stage: Stage::Terminal,
+            stdio: StdioMode::Terminal,
             argv,
             env: variables.into_iter().collect(),
             cwd,

@@ -5,13 +5,13 @@ use std::os::unix::fs::PermissionsExt;
 use coven_domain::session::ExitStatus;
 use coven_holder::journal::Record;
 use coven_holder::wire::{Reply, Request};
-use coven_holder::{Ready, SOCKET, process};
+use coven_holder::{LaunchReport, SOCKET, process};
 
 use crate::stand::{Given, eventually};
 
 fn fails(given: Given) -> String {
     let (holder, ready) = given.try_start();
-    let Ready::Failed { reason } = ready else { panic!("the harness started: {ready:?}") };
+    let LaunchReport::Failed { reason } = ready else { panic!("the harness started: {ready:?}") };
     let records = holder.records();
     assert_eq!(records.len(), 1);
     assert_eq!(records[0].record, Record::LaunchFailed(reason.clone()));
@@ -46,7 +46,7 @@ fn refuses_a_folder_in_use_without_disturbing_its_session() {
     first.shows("one");
     let second = Given::shell("echo two").with(|spec| spec.dir = first.dir().to_owned());
     let (_, ready) = second.try_start();
-    assert!(matches!(ready, Ready::Failed { .. }), "{ready:?}");
+    assert!(matches!(ready, LaunchReport::Failed { .. }), "{ready:?}");
     first.type_in("\n");
     assert_eq!(first.ends(), ExitStatus::Code(0));
     assert_eq!(first.log(), b"one\r\n\r\n");
@@ -56,7 +56,9 @@ fn refuses_a_folder_in_use_without_disturbing_its_session() {
 #[test]
 fn the_launch_report_and_the_first_record_identify_the_harness() {
     let (mut holder, ready) = Given::shell("read x").try_start();
-    let Ready::Running { holder: pid, pid: harness, started_ticks, boot_id } = ready else { panic!("{ready:?}") };
+    let LaunchReport::Running { holder: pid, pid: harness, started_ticks, boot_id } = ready else {
+        panic!("{ready:?}")
+    };
     assert_eq!(pid, holder.holder_pid());
     let identity = process::identity(harness).expect("the process is running");
     assert_eq!((identity.started_ticks, &identity.boot_id), (started_ticks, &boot_id));

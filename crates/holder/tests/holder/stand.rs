@@ -12,7 +12,7 @@ use coven_holder::client::HolderClient;
 use coven_holder::journal::{JournalReader, Record, Stamped};
 use coven_holder::log::LogReader;
 use coven_holder::wire::{Reply, Request};
-use coven_holder::{JOURNAL, Ready, Spec, Stage, process};
+use coven_holder::{JOURNAL, LaunchReport, Spec, StdioMode, process};
 
 use crate::player;
 
@@ -49,7 +49,7 @@ impl Given {
         let dir = folder.path().join("session");
         let spec = Spec {
             dir,
-            stage: Stage::Terminal,
+            stdio: StdioMode::Terminal,
             argv: argv.iter().map(|word| (*word).to_owned()).collect(),
             env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()), ("TERM".into(), "dumb".into())],
             cwd: "/".into(),
@@ -83,7 +83,7 @@ impl Given {
     }
 
     pub fn on_pipes(mut self) -> Self {
-        self.spec.stage = Stage::Pipes;
+        self.spec.stdio = StdioMode::Pipes;
         self
     }
 
@@ -101,14 +101,14 @@ impl Given {
     pub fn start(self) -> Holder {
         let (mut holder, ready) = self.try_start();
         match ready {
-            Ready::Running { pid, .. } => holder.pid = pid,
-            Ready::Failed { reason } => panic!("the holder did not start: {reason}"),
-            Ready::Spawned { .. } => unreachable!("try_start skips this report"),
+            LaunchReport::Running { pid, .. } => holder.pid = pid,
+            LaunchReport::Failed { reason } => panic!("the holder did not start: {reason}"),
+            LaunchReport::Spawned { .. } => unreachable!("try_start skips this report"),
         }
         holder
     }
 
-    pub fn try_start(self) -> (Holder, Ready) {
+    pub fn try_start(self) -> (Holder, LaunchReport) {
         if !self.spec.dir.exists() {
             fs::create_dir_all(&self.spec.dir).expect("enough disk space");
         }
@@ -135,7 +135,7 @@ impl Given {
             .map(|line| line.expect("text"))
             .filter(|line| line.starts_with('{'))
             .map(|line| serde_json::from_str(&line).expect("a valid launch report"))
-            .find(|ready| !matches!(ready, Ready::Spawned { .. }))
+            .find(|ready| !matches!(ready, LaunchReport::Spawned { .. }))
             .expect("a launch report");
         (Holder { child, spec: self.spec, folder: self.folder, pid: 0 }, ready)
     }

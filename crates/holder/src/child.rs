@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::Pid;
 
-use crate::spec::{Spec, Stage};
+use crate::spec::{Spec, StdioMode};
 
 /// A running harness and the holder's ends of its streams, all non-blocking.
 #[derive(Debug)]
@@ -24,9 +24,9 @@ pub struct Harness {
 pub fn launch(spec: &Spec) -> io::Result<Harness> {
     let (program, args) =
         spec.argv.split_first().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no program to run"))?;
-    match spec.stage {
-        Stage::Terminal => on_terminal(spec, program, args),
-        Stage::Pipes => on_pipes(spec, program, args),
+    match spec.stdio {
+        StdioMode::Terminal => on_terminal(spec, program, args),
+        StdioMode::Pipes => on_pipes(spec, program, args),
     }
 }
 
@@ -90,7 +90,7 @@ fn duplicate_stdout() -> io::Result<OwnedFd> {
     Ok(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?)
 }
 
-/// Writes [`crate::Ready::Spawned`] from the harness's process, before any code of the harness runs. Runs between fork
+/// Writes [`crate::LaunchReport::Spawned`] from the harness's process, before any code of the harness runs. Runs between fork
 /// and exec, so it only formats into a stack buffer and makes async-signal-safe calls.
 fn announce_process(starter: &OwnedFd) {
     // SAFETY: ignoring is a valid action, and `reset_signals` restores the default. Ignored because the daemon that
