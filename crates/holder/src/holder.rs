@@ -107,7 +107,7 @@ impl Holder {
         }
     }
 
-    pub fn live(mut self) -> ExitCode {
+    pub fn run(mut self) -> ExitCode {
         self.type_first();
         // The harness may have exited before the first poll.
         self.reap();
@@ -133,7 +133,9 @@ impl Holder {
             }
             for (index, flags) in found.viewers {
                 self.viewers[index].flush();
-                if flags.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) && self.viewers[index].may_ask() {
+                if flags.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR)
+                    && self.viewers[index].accepts_requests()
+                {
                     self.serve(index);
                 }
             }
@@ -193,7 +195,7 @@ impl Holder {
         if !self.held.is_empty() {
             let bytes = &self.buffer[self.held.clone()];
             for viewer in &mut self.viewers {
-                viewer.offer(offset, bytes, offset + bytes.len() as u64);
+                viewer.push_output(offset, bytes, offset + bytes.len() as u64);
             }
         }
         while !self.held.is_empty() && !self.recorder.is_refused() {
@@ -337,8 +339,8 @@ impl Holder {
         if rustix::termios::tcsetwinsize(&self.harness.output, size).is_ok() {
             (self.spec.rows, self.spec.cols) = (rows, cols);
             self.recorder.note(Record::Resize { rows, cols });
-            for viewer in self.viewers.iter_mut().filter(|viewer| viewer.is_greeted) {
-                viewer.tell(&Reply::Resized { rows, cols });
+            for viewer in self.viewers.iter_mut().filter(|viewer| viewer.is_handshake_done) {
+                viewer.queue_reply(&Reply::Resized { rows, cols });
             }
         }
     }

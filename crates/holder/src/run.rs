@@ -30,7 +30,7 @@ pub fn run() -> ExitCode {
     let ready = match start() {
         Ok((holder, ready)) => {
             report(&ready);
-            return holder.live();
+            return holder.run();
         }
         Err(reason) => LaunchReport::Failed { reason },
     };

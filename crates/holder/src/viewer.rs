@@ -34,7 +34,7 @@ pub struct Viewer {
     progress: Option<(u64, u64)>,
     /// The socket accepted no bytes at the last write.
     is_full: bool,
-    pub is_greeted: bool,
+    pub is_handshake_done: bool,
     is_refused: bool,
     /// The client no longer reads; requests it sent before are still handled.
     is_read_closed: bool,
@@ -58,7 +58,7 @@ impl Viewer {
             reader: None,
             progress: None,
             is_full: false,
-            is_greeted: false,
+            is_handshake_done: false,
             is_refused: false,
             is_read_closed: false,
             is_gone: false,
@@ -78,7 +78,7 @@ impl Viewer {
         self.is_full || self.sent < self.unsent.len()
     }
 
-    pub const fn may_ask(&self) -> bool {
+    pub const fn accepts_requests(&self) -> bool {
         self.paused.is_none() && self.unsent.len() - self.sent < MAX_UNSENT
     }
 
@@ -130,12 +130,12 @@ impl Viewer {
 
     /// Sends the reason and closes the connection.
     pub fn refuse(&mut self, why: String) {
-        self.tell(&Reply::Refused(why));
+        self.queue_reply(&Reply::Refused(why));
         self.is_refused = true;
         self.is_gone = true;
     }
 
-    pub fn tell(&mut self, reply: &Reply) {
+    pub fn queue_reply(&mut self, reply: &Reply) {
         if self.is_read_closed {
             return;
         }
@@ -174,7 +174,7 @@ impl Viewer {
     }
 
     /// Sends new output directly from the read buffer. A viewer that is behind gets it from the log later.
-    pub fn offer(&mut self, offset: u64, bytes: &[u8], end: u64) {
+    pub fn push_output(&mut self, offset: u64, bytes: &[u8], end: u64) {
         if self.following != Some(offset) || self.wants_to_send() || bytes.len() > MAX_DATA {
             return;
         }
@@ -211,7 +211,7 @@ impl Viewer {
         match reader.read_at(next, &mut buffer) {
             // Close the connection: the client can read the log files itself, and the holder must not stop for it.
             Ok(0) | Err(_) => self.is_gone = true,
-            Ok(count) => self.offer(next, &buffer[..count], end),
+            Ok(count) => self.push_output(next, &buffer[..count], end),
         }
     }
 
@@ -223,18 +223,18 @@ impl Viewer {
     pub fn tell_progress(&mut self, (end, records): (u64, u64)) {
         if self.progress.is_some_and(|known| known != (end, records)) && !self.wants_to_send() {
             self.progress = Some((end, records));
-            self.tell(&Reply::Progress { end, records });
+            self.queue_reply(&Reply::Progress { end, records });
         }
     }
 
     /// Sends the exit as the last frame, after all output. Returns true if it is sent or the client cannot receive it.
     pub fn tell_exit(&mut self, exit: &Reply, end: u64) -> bool {
-        if !self.is_greeted {
+        if !self.is_handshake_done {
             return true;
         }
         if !self.is_exit_sent && !self.is_behind(end) && !self.wants_to_send() {
             self.is_exit_sent = true;
-            self.tell(exit);
+            self.queue_reply(exit);
         }
         self.is_gone || self.is_read_closed || (self.is_exit_sent && !self.wants_to_send())
     }

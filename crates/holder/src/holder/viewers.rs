@@ -109,12 +109,12 @@ impl Holder {
 
     fn handle(&mut self, index: usize, request: Request) {
         let viewer = &mut self.viewers[index];
-        if !viewer.is_greeted && !matches!(request, Request::Hello { .. }) {
+        if !viewer.is_handshake_done && !matches!(request, Request::Hello { .. }) {
             return viewer.refuse("the first request must be Hello".to_owned());
         }
         match request {
             Request::Hello { .. } => {
-                viewer.is_greeted = true;
+                viewer.is_handshake_done = true;
                 let welcome = Welcome {
                     version: VERSION,
                     pid: self.harness.pid,
@@ -125,7 +125,7 @@ impl Holder {
                     rows: self.spec.rows,
                     cols: self.spec.cols,
                 };
-                viewer.tell(&Reply::Welcome(welcome));
+                viewer.queue_reply(&Reply::Welcome(welcome));
             }
             // A viewer inside the session would print the output back into the session, which loops forever.
             Request::Follow { .. } if process::comes_from(viewer.pid, std::process::id()) => {
@@ -165,7 +165,7 @@ impl Holder {
             Request::Sync => {
                 // The client may read the journal next, so write pending records to it first.
                 self.recorder.settle();
-                self.viewers[index].tell(&Reply::Accepted);
+                self.viewers[index].queue_reply(&Reply::Accepted);
             }
         }
     }

@@ -25,7 +25,7 @@ impl Holder {
         self.exit.is_some() || (!self.input_queue.is_full() && self.recorder.wants_input())
     }
 
-    pub(super) fn poll_events(&self) -> Found {
+    pub(super) fn poll_events(&self) -> ReadyEvents {
         let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(5 + self.viewers.len());
         // Leave out descriptors that are not wanted: poll reports a hang-up even without requested events.
         let signal = add(&mut fds, Some(self.signals.as_fd()), PollFlags::IN);
@@ -41,7 +41,7 @@ impl Holder {
         let mut polled = Vec::with_capacity(self.viewers.len());
         for (index, viewer) in self.viewers.iter().enumerate() {
             let mut flags = PollFlags::empty();
-            flags.set(PollFlags::IN, viewer.may_ask());
+            flags.set(PollFlags::IN, viewer.accepts_requests());
             flags.set(PollFlags::OUT, viewer.wants_to_send());
             if !flags.is_empty() {
                 polled.push(index);
@@ -53,10 +53,10 @@ impl Holder {
             Timespec { tv_sec: wait.as_secs().cast_signed(), tv_nsec: i64::from(wait.subsec_nanos()) }
         });
         if !poll(&mut fds, timeout.as_ref()).is_ok_and(|count| count > 0) {
-            return Found::default();
+            return ReadyEvents::default();
         }
         let is_ready = |index: Option<usize>| index.is_some_and(|index| !fds[index].revents().is_empty());
-        Found {
+        ReadyEvents {
             signal: is_ready(signal),
             listener: is_ready(listener),
             output: is_ready(output),
@@ -90,7 +90,7 @@ impl Holder {
 
 /// Event sources that are ready.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct ReadyEvents {
     pub(super) signal: bool,
     pub(super) listener: bool,
     pub(super) output: bool,
