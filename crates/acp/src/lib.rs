@@ -7,19 +7,19 @@
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
 mod call;
+mod effects;
 mod lines;
 mod machine;
 mod opening;
 mod requests;
 mod state;
-mod step;
 mod tool;
 mod updates;
 mod wire;
 
 pub use call::{Call, CallKind};
+pub use effects::{Effects, PermissionRequest, TurnChange};
 pub use lines::{Lines, MAX_MESSAGE_BYTES, Taken};
 pub use machine::Machine;
 pub use state::{Opening, State};
-pub use step::{Ask, Step, TurnChange};
 pub use wire::RpcError;

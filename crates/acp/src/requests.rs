@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::call::{Call, CallKind};
+use crate::effects::{Effects, PermissionRequest};
 use crate::machine::Machine;
-use crate::step::{Ask, Step};
 use crate::wire::{self, Envelope, RpcError};
 
 /// Maximum number of requests of an agent that may be unanswered.
@@ -51,15 +51,15 @@ fn parse<T: DeserializeOwned>(params: &Value) -> serde_json::Result<T> {
 }
 
 impl Machine {
-    pub(crate) fn asked(&mut self, method: &str, id: Value, envelope: &Envelope<'_>, step: &mut Step) {
+    pub(crate) fn asked(&mut self, method: &str, id: Value, envelope: &Envelope<'_>, effects: &mut Effects) {
         let params = envelope.params_value();
         let request = match request(method, &params) {
             Ok(request) => request,
-            Err(error) => return step.lines.push(wire::answer(&id, Err(error))),
+            Err(error) => return effects.lines.push(wire::answer(&id, Err(error))),
         };
         let path = |path: &std::path::Path| path.to_string_lossy().into_owned();
         let kind = match request {
-            AgentRequest::RequestPermissionRequest(request) => return self.ask(id, &request, &params, step),
+            AgentRequest::RequestPermissionRequest(request) => return self.ask(id, &request, &params, effects),
             AgentRequest::ReadTextFileRequest(it) => {
                 CallKind::Read { path: path(&it.path), line: it.line, limit: it.limit }
             }
@@ -85,27 +85,27 @@ impl Machine {
             AgentRequest::ReleaseTerminalRequest(it) => {
                 CallKind::ReleaseTerminal { terminal: it.terminal_id.to_string() }
             }
-            _ => return step.lines.push(wire::answer(&id, Err(RpcError::method_not_found(method)))),
+            _ => return effects.lines.push(wire::answer(&id, Err(RpcError::method_not_found(method)))),
         };
         if self.state.calls.len() >= MAX_CALLS {
             let error = RpcError::internal("too many requests are pending; wait for their responses first");
-            return step.lines.push(wire::answer(&id, Err(error)));
+            return effects.lines.push(wire::answer(&id, Err(error)));
         }
         let call = Call { id, kind, is_permitted: false };
         self.state.calls.push(call.clone());
-        step.calls.push(call);
-        step.has_new_state = true;
+        effects.calls.push(call);
+        effects.has_new_state = true;
     }
 
-    fn ask(&mut self, id: Value, request: &RequestPermissionRequest, params: &Value, step: &mut Step) {
-        if self.state.asks.len() >= MAX_ASKS {
+    fn ask(&mut self, id: Value, request: &RequestPermissionRequest, params: &Value, effects: &mut Effects) {
+        if self.state.permission_requests.len() >= MAX_ASKS {
             let cancelled = RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled);
-            step.oddities.push("too many pending permission requests".to_owned());
-            return step.lines.push(wire::answer(&id, Ok(json!(cancelled))));
+            effects.warnings.push("too many pending permission requests".to_owned());
+            return effects.lines.push(wire::answer(&id, Ok(json!(cancelled))));
         }
         let fields: Map<String, Value> = params["toolCall"].as_object().cloned().unwrap_or_default();
         // Some agents describe the call only here; others have described it before and send only its id.
-        self.tool_told(&fields, step);
+        self.tool_told(&fields, effects);
         let tool = self.state.tools.get(&request.tool_call.tool_call_id.to_string());
         let (title, tool_call) = match tool {
             Some(tool) => (tool.question(), tool.whole()),
@@ -120,18 +120,18 @@ impl Machine {
                 kind: json!(option.kind).as_str().unwrap_or("other").to_owned(),
             })
             .collect();
-        let ask = Ask { id: step.permission_id(), title, options, tool_call };
-        self.state.asks.insert(ask.id, id);
-        step.asks.push(ask);
-        step.has_new_state = true;
+        let ask = PermissionRequest { id: effects.permission_id(), title, options, tool_call };
+        self.state.permission_requests.insert(ask.id, id);
+        effects.permission_requests.push(ask);
+        effects.has_new_state = true;
     }
 
     /// Asks a human before a call is executed. The answer goes to `decide`, which then returns the call for execution
     /// or rejects it.
-    pub fn ask_before(&mut self, call: &Call, title: &str, tool_call: Value, step: &mut Step) {
-        if self.state.asks.len() >= MAX_ASKS {
-            step.oddities.push("too many pending permission requests".to_owned());
-            return self.reply(call, Err(RpcError::internal("too many permission requests are pending")), step);
+    pub fn ask_before(&mut self, call: &Call, title: &str, tool_call: Value, effects: &mut Effects) {
+        if self.state.permission_requests.len() >= MAX_ASKS {
+            effects.warnings.push("too many pending permission requests".to_owned());
+            return self.reply(call, Err(RpcError::internal("too many permission requests are pending")), effects);
         }
         let option = |id: &str, name: &str, kind: &str| PermissionOption {
             id: id.to_owned(),
@@ -139,23 +139,23 @@ impl Machine {
             kind: kind.to_owned(),
         };
         let options = vec![option(ALLOW, "Allow once", "allow_once"), option("reject", "Reject", "reject_once")];
-        let ask = Ask { id: step.permission_id(), title: title.to_owned(), options, tool_call };
-        self.state.asks.insert(ask.id, call.id.clone());
-        step.asks.push(ask);
-        step.has_new_state = true;
+        let ask = PermissionRequest { id: effects.permission_id(), title: title.to_owned(), options, tool_call };
+        self.state.permission_requests.insert(ask.id, call.id.clone());
+        effects.permission_requests.push(ask);
+        effects.has_new_state = true;
     }
 
     /// Sends the decision of a human or a rule to the agent. Returns false if the request is no longer open.
-    pub fn decide(&mut self, permission: PermissionId, option: Option<&str>, step: &mut Step) -> bool {
-        let Some(id) = self.state.asks.remove(&permission) else { return false };
-        step.has_new_state = true;
+    pub fn decide(&mut self, permission: PermissionId, option: Option<&str>, effects: &mut Effects) -> bool {
+        let Some(id) = self.state.permission_requests.remove(&permission) else { return false };
+        effects.has_new_state = true;
         if let Some(call) = self.state.calls.iter_mut().find(|call| call.id == id) {
             if option == Some(ALLOW) {
                 call.is_permitted = true;
-                step.calls.push(call.clone());
+                effects.calls.push(call.clone());
             } else {
                 let call = call.clone();
-                self.reply(&call, Err(RpcError::new(-32000, "the user did not permit this call")), step);
+                self.reply(&call, Err(RpcError::new(-32000, "the user did not permit this call")), effects);
             }
             return true;
         }
@@ -163,43 +163,44 @@ impl Machine {
             Some(option) => RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option.to_owned())),
             None => RequestPermissionOutcome::Cancelled,
         };
-        step.lines.push(wire::answer(&id, Ok(json!(RequestPermissionResponse::new(outcome)))));
+        effects.lines.push(wire::answer(&id, Ok(json!(RequestPermissionResponse::new(outcome)))));
         true
     }
 
-    pub(crate) fn withdraw_asks(&mut self, step: &mut Step) {
-        for permission in self.state.asks.keys().copied().collect::<Vec<_>>() {
-            self.decide(permission, None, step);
-            step.withdrawn.push(permission);
+    pub(crate) fn withdraw_asks(&mut self, effects: &mut Effects) {
+        for permission in self.state.permission_requests.keys().copied().collect::<Vec<_>>() {
+            self.decide(permission, None, effects);
+            effects.withdrawn.push(permission);
         }
     }
 
     /// Handles `$/cancel_request`, with which the agent withdraws a permission request.
-    pub(crate) fn withdraw(&mut self, request: &Value, step: &mut Step) {
-        let found = self.state.asks.iter().find(|(_, id)| *id == request).map(|(permission, _)| *permission);
+    pub(crate) fn withdraw(&mut self, request: &Value, effects: &mut Effects) {
+        let found =
+            self.state.permission_requests.iter().find(|(_, id)| *id == request).map(|(permission, _)| *permission);
         if let Some(permission) = found {
-            self.state.asks.remove(&permission);
+            self.state.permission_requests.remove(&permission);
             self.state.calls.retain(|call| call.id != *request);
-            step.withdrawn.push(permission);
-            step.lines.push(wire::answer(request, Err(RpcError::new(-32800, "the request was cancelled"))));
-            step.has_new_state = true;
+            effects.withdrawn.push(permission);
+            effects.lines.push(wire::answer(request, Err(RpcError::new(-32800, "the request was cancelled"))));
+            effects.has_new_state = true;
         }
     }
 
     /// Sends the result of a call to the agent.
-    pub fn reply(&mut self, call: &Call, outcome: Result<Value, RpcError>, step: &mut Step) {
+    pub fn reply(&mut self, call: &Call, outcome: Result<Value, RpcError>, effects: &mut Effects) {
         let before = self.state.calls.len();
         self.state.calls.retain(|known| known.id != call.id);
         if self.state.calls.len() < before {
-            step.lines.push(wire::answer(&call.id, outcome));
-            step.has_new_state = true;
+            effects.lines.push(wire::answer(&call.id, outcome));
+            effects.has_new_state = true;
         }
     }
 
     /// Returns the unanswered calls that a restarted daemon must execute. Calls that wait for a human are left out,
     /// because `decide` returns them.
     pub fn open_calls(&self) -> Vec<Call> {
-        let waits = |call: &&Call| self.state.asks.values().any(|id| *id == call.id);
+        let waits = |call: &&Call| self.state.permission_requests.values().any(|id| *id == call.id);
         self.state.calls.iter().filter(|call| !waits(call)).cloned().collect()
     }
 }

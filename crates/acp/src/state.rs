@@ -110,7 +110,7 @@ pub struct State {
     pub(crate) terminals: BTreeMap<String, Shown>,
     pub(crate) plan: Option<MessageId>,
     /// Open permission requests, with the agent's id of each.
-    pub(crate) asks: BTreeMap<PermissionId, Value>,
+    pub(crate) permission_requests: BTreeMap<PermissionId, Value>,
     pub(crate) calls: Vec<Call>,
     pub(crate) next_terminal: u64,
     pub agent_session_id: Option<String>,
@@ -130,7 +130,7 @@ impl State {
         match self.phase {
             Phase::Opening => Activity::Opening,
             Phase::Failed => Activity::Ended,
-            Phase::Ready if !self.asks.is_empty() => Activity::Waiting,
+            Phase::Ready if !self.permission_requests.is_empty() => Activity::Waiting,
             Phase::Ready if self.turn.is_some() => Activity::Working,
             Phase::Ready => Activity::Idle,
         }
@@ -143,7 +143,7 @@ impl State {
 
     /// Reports whether a permission request waits for a human.
     pub fn waits_for_human(&self) -> bool {
-        !self.asks.is_empty()
+        !self.permission_requests.is_empty()
     }
 
     pub fn is_turn_running(&self) -> bool {

@@ -9,9 +9,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use crate::effects::Effects;
 use crate::machine::Machine;
 use crate::state::{Open, Sent};
-use crate::step::Step;
 use crate::tool::{Shown, Tool};
 use crate::wire::Envelope;
 
@@ -27,52 +27,54 @@ struct Params<'a> {
 }
 
 impl Machine {
-    pub(crate) fn notified(&mut self, method: &str, envelope: &Envelope<'_>, step: &mut Step) {
+    pub(crate) fn notified(&mut self, method: &str, envelope: &Envelope<'_>, effects: &mut Effects) {
         match method {
             "session/update" => {
                 let params = envelope.params.and_then(|params| serde_json::from_str::<Params<'_>>(params.get()).ok());
                 match params {
-                    Some(params) => self.updated(params.update.get(), step),
-                    None => step.oddities.push("a session/update without an update".to_owned()),
+                    Some(params) => self.updated(params.update.get(), effects),
+                    None => effects.warnings.push("a session/update without an update".to_owned()),
                 }
             }
             "$/cancel_request" => {
                 let params = envelope.params_value();
-                self.withdraw(&params["requestId"], step);
+                self.withdraw(&params["requestId"], effects);
             }
             // Agents send custom notifications; the log contains them.
-            other => step.oddities.push(format!("an unknown notification: {other:.80}")),
+            other => effects.warnings.push(format!("an unknown notification: {other:.80}")),
         }
     }
 
-    fn updated(&mut self, raw: &str, step: &mut Step) {
-        let Ok(update) = serde_json::from_str::<SessionUpdate>(raw) else { return self.keep(raw, step) };
+    fn updated(&mut self, raw: &str, effects: &mut Effects) {
+        let Ok(update) = serde_json::from_str::<SessionUpdate>(raw) else { return self.keep(raw, effects) };
         match update {
-            SessionUpdate::AgentMessageChunk(chunk) => self.spoken(Role::Agent, TextKind::Text, &chunk, raw, step),
-            SessionUpdate::AgentThoughtChunk(chunk) => self.spoken(Role::Agent, TextKind::Thought, &chunk, raw, step),
+            SessionUpdate::AgentMessageChunk(chunk) => self.spoken(Role::Agent, TextKind::Text, &chunk, raw, effects),
+            SessionUpdate::AgentThoughtChunk(chunk) => {
+                self.spoken(Role::Agent, TextKind::Thought, &chunk, raw, effects)
+            }
             SessionUpdate::UserMessageChunk(chunk) => {
                 // Some agents echo each prompt, which is already stored.
                 if self.is_replaying() {
-                    self.spoken(Role::User, TextKind::Text, &chunk, raw, step);
+                    self.spoken(Role::User, TextKind::Text, &chunk, raw, effects);
                 }
             }
             SessionUpdate::ToolCall(_) | SessionUpdate::ToolCallUpdate(_) => {
                 let fields: Map<String, Value> = serde_json::from_str(raw).unwrap_or_default();
-                self.tool_told(&fields, step);
+                self.tool_told(&fields, effects);
             }
             SessionUpdate::Plan(_) => {
                 let value: Value = serde_json::from_str(raw).unwrap_or_default();
-                self.planned(&value["entries"], step);
+                self.planned(&value["entries"], effects);
             }
-            SessionUpdate::AvailableCommandsUpdate(_) => self.remember(raw, "availableCommands", step),
+            SessionUpdate::AvailableCommandsUpdate(_) => self.remember(raw, "availableCommands", effects),
             SessionUpdate::CurrentModeUpdate(mode) => {
                 self.set_current_mode(json!(mode.current_mode_id));
-                step.has_new_state = true;
+                effects.has_new_state = true;
             }
-            SessionUpdate::ConfigOptionUpdate(_) => self.remember(raw, "configOptions", step),
-            SessionUpdate::SessionInfoUpdate(_) => self.remember(raw, "title", step),
-            SessionUpdate::UsageUpdate(_) => self.remember(raw, "", step),
-            _ => self.keep(raw, step),
+            SessionUpdate::ConfigOptionUpdate(_) => self.remember(raw, "configOptions", effects),
+            SessionUpdate::SessionInfoUpdate(_) => self.remember(raw, "title", effects),
+            SessionUpdate::UsageUpdate(_) => self.remember(raw, "", effects),
+            _ => self.keep(raw, effects),
         }
     }
 
@@ -81,12 +83,12 @@ impl Machine {
         self.state.opening.resume.is_some() && !self.state.has_prompted
     }
 
-    fn spoken(&mut self, role: Role, kind: TextKind, chunk: &ContentChunk, raw: &str, step: &mut Step) {
+    fn spoken(&mut self, role: Role, kind: TextKind, chunk: &ContentChunk, raw: &str, effects: &mut Effects) {
         let ContentBlock::Text(text) = &chunk.content else {
             // An image, audio or a link becomes a separate message.
-            self.close_message(false, step);
+            self.close_message(false, effects);
             let value: Value = serde_json::from_str(raw).unwrap_or_default();
-            step.say(role, &json!({ "type": "content", "content": value["content"] }));
+            effects.add_message(role, &json!({ "type": "content", "content": value["content"] }));
             return;
         };
         if text.text.is_empty() {
@@ -102,24 +104,31 @@ impl Machine {
                     && open.text.len() < MAX_TEXT_BYTES
             });
         if !continues {
-            self.close_message(false, step);
-            let (id, is_replayed) = (step.message_id(), self.is_replaying());
+            self.close_message(false, effects);
+            let (id, is_replayed) = (effects.message_id(), self.is_replaying());
             self.state.open = Some(Open { id, role, kind, is_replayed, agent_id, text: Arc::default() });
-            step.has_new_state = true;
+            effects.has_new_state = true;
         }
         let open = self.state.open.as_mut().expect("opened above");
         Arc::make_mut(&mut open.text).push_str(&text.text);
         let (message_id, is_replayed) = (open.id, open.is_replayed);
-        step.grow(Chunk { id: step.message_id(), message_id, role, kind, text: text.text.clone(), is_replayed });
+        effects.append_chunk(Chunk {
+            id: effects.message_id(),
+            message_id,
+            role,
+            kind,
+            text: text.text.clone(),
+            is_replayed,
+        });
     }
 
-    pub(crate) fn tool_told(&mut self, fields: &Map<String, Value>, step: &mut Step) {
+    pub(crate) fn tool_told(&mut self, fields: &Map<String, Value>, effects: &mut Effects) {
         let Some(id) = fields.get("toolCallId").and_then(Value::as_str) else {
-            return step.oddities.push("a tool call without an id".to_owned());
+            return effects.warnings.push("a tool call without an id".to_owned());
         };
-        self.close_message(false, step);
+        self.close_message(false, effects);
         let is_replayed = self.is_replaying();
-        let message = step.message_id();
+        let message = effects.message_id();
         if self.state.tools.len() >= MAX_TOOLS && !self.state.tools.contains_key(id) {
             // A very long turn: drop finished calls, then give up the first open ones.
             self.state.tools.retain(|_, tool| tool.is_open());
@@ -127,7 +136,7 @@ impl Machine {
                 && let Some((_, mut tool)) = self.state.tools.pop_first()
             {
                 tool.give_up();
-                step.put(tool.message(&self.state.terminals));
+                effects.put(tool.message(&self.state.terminals));
             }
         }
         // An update may be the first message about a call.
@@ -136,31 +145,31 @@ impl Machine {
         // Some agents run commands in their own terminals and report the output in `_meta`.
         let has_output = fields.get("_meta").is_some_and(|meta| read_terminal_meta(meta, &mut self.state.terminals));
         if is_changed || has_output {
-            step.put(tool.message(&self.state.terminals));
-            step.has_new_state = true;
+            effects.put(tool.message(&self.state.terminals));
+            effects.has_new_state = true;
         }
     }
 
     /// Stores the output so far of one of the client's own terminals and updates the tool calls that refer to it.
-    pub fn terminal_shown(&mut self, terminal: &str, output: &Value, step: &mut Step) {
+    pub fn terminal_shown(&mut self, terminal: &str, output: &Value, effects: &mut Effects) {
         let mut shown = Shown::default();
         shown.push(output["output"].as_str().unwrap_or_default());
         shown.is_truncated |= output["truncated"] == true;
         shown.exit_status = output.get("exitStatus").filter(|status| !status.is_null()).cloned();
         self.state.terminals.insert(terminal.to_owned(), shown);
-        step.has_new_state = true;
+        effects.has_new_state = true;
         for tool in self.state.tools.values() {
             if tool.terminals().any(|id| id == terminal) {
-                step.put(tool.message(&self.state.terminals));
+                effects.put(tool.message(&self.state.terminals));
             }
         }
     }
 
     /// Closes the tool calls that are still open at the end of a turn.
-    pub(crate) fn give_up_tools(&mut self, step: &mut Step) {
+    pub(crate) fn give_up_tools(&mut self, effects: &mut Effects) {
         for tool in self.state.tools.values_mut() {
             if tool.give_up() {
-                step.put(tool.message(&self.state.terminals));
+                effects.put(tool.message(&self.state.terminals));
             }
         }
     }
@@ -173,19 +182,19 @@ impl Machine {
         }
     }
 
-    fn planned(&mut self, entries: &Value, step: &mut Step) {
-        self.close_message(false, step);
-        let id = *self.state.plan.get_or_insert_with(|| step.message_id());
+    fn planned(&mut self, entries: &Value, effects: &mut Effects) {
+        self.close_message(false, effects);
+        let id = *self.state.plan.get_or_insert_with(|| effects.message_id());
         let mut content = json!({ "type": "plan", "steps": entries });
         if self.is_replaying() {
             content["replayed"] = Value::Bool(true);
         }
-        step.put(Message::new(id, Role::System, &content));
-        step.has_new_state = true;
+        effects.put(Message::new(id, Role::System, &content));
+        effects.has_new_state = true;
     }
 
     /// Stores an update about the session itself, which is not part of the message history.
-    fn remember(&mut self, raw: &str, name: &str, step: &mut Step) {
+    fn remember(&mut self, raw: &str, name: &str, effects: &mut Effects) {
         let mut value: Value = serde_json::from_str(raw).unwrap_or_default();
         let field = if name.is_empty() { value.clone() } else { value[name].take() };
         match name {
@@ -199,14 +208,14 @@ impl Machine {
                 self.state.usage = value;
             }
         }
-        step.has_new_state = true;
+        effects.has_new_state = true;
     }
 
     /// Adds an update of an unknown kind to the message history unchanged.
-    fn keep(&mut self, raw: &str, step: &mut Step) {
+    fn keep(&mut self, raw: &str, effects: &mut Effects) {
         let update: Value = serde_json::from_str(raw).unwrap_or_default();
-        self.close_message(false, step);
-        step.say(Role::System, &json!({ "type": "update", "update": update }));
+        self.close_message(false, effects);
+        effects.add_message(Role::System, &json!({ "type": "update", "update": update }));
     }
 
     /// Reports whether a request that opens the session is unanswered.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use coven_acp::{Machine, Opening, State, Step, TurnChange};
+use coven_acp::{Effects, Machine, Opening, State, TurnChange};
 use coven_domain::MessageId;
 use coven_domain::message::Activity;
 use coven_domain::message::{MessageChange, Role};
@@ -26,7 +26,7 @@ struct Bench {
     messages: Vec<(MessageId, Role, Value, bool)>,
     turns: Vec<TurnChange>,
     failed: Option<String>,
-    asked: Vec<coven_acp::Ask>,
+    asked: Vec<coven_acp::PermissionRequest>,
     calls: Vec<coven_acp::Call>,
 }
 
@@ -41,15 +41,15 @@ impl Bench {
             asked: Vec::new(),
             calls: Vec::new(),
         };
-        bench.with(|machine, step| machine.open(step));
+        bench.with(|machine, effects| machine.open(effects));
         bench
     }
 
-    fn with<T>(&mut self, act: impl FnOnce(&mut Machine, &mut Step) -> T) -> T {
-        let mut step = Step::new(new_id);
-        let result = act(&mut self.machine, &mut step);
-        self.sent.extend(step.lines.iter().map(|line| serde_json::from_str(line).expect("sent lines are JSON")));
-        for change in step.messages {
+    fn with<T>(&mut self, act: impl FnOnce(&mut Machine, &mut Effects) -> T) -> T {
+        let mut effects = Effects::new(new_id);
+        let result = act(&mut self.machine, &mut effects);
+        self.sent.extend(effects.lines.iter().map(|line| serde_json::from_str(line).expect("sent lines are JSON")));
+        for change in effects.messages {
             match change {
                 MessageChange::Added(it) => {
                     self.messages.push((it.id, it.role, serde_json::from_str(&it.content).expect("JSON"), false));
@@ -61,16 +61,16 @@ impl Bench {
                 MessageChange::Chunk(it) => self.messages.push((it.message_id, it.role, it.content(), true)),
             }
         }
-        self.turns.extend(step.turns);
-        self.failed = self.failed.take().or(step.failed);
-        self.asked.extend(step.asks);
-        self.calls.extend(step.calls);
+        self.turns.extend(effects.turns);
+        self.failed = self.failed.take().or(effects.failed);
+        self.asked.extend(effects.permission_requests);
+        self.calls.extend(effects.calls);
         result
     }
 
     fn receive(&mut self, line: &Value) {
         let line = line.to_string();
-        self.with(|machine, step| machine.line(line.as_bytes(), step));
+        self.with(|machine, effects| machine.line(line.as_bytes(), effects));
     }
 
     fn update(&mut self, update: Value) {
@@ -155,8 +155,8 @@ fn script() -> Vec<Value> {
 
 fn run(restart_at: Option<usize>) -> Bench {
     let mut bench = Bench::new(opening());
-    bench.with(|machine, step| machine.prompt("first", step));
-    bench.with(|machine, step| machine.prompt("second", step));
+    bench.with(|machine, effects| machine.prompt("first", effects));
+    bench.with(|machine, effects| machine.prompt("second", effects));
     for (number, line) in script().into_iter().enumerate() {
         if restart_at == Some(number) {
             bench.restart();
@@ -164,10 +164,10 @@ fn run(restart_at: Option<usize>) -> Bench {
         bench.receive(&line);
         if let Some(ask) = bench.asked.pop() {
             assert_eq!((ask.title.as_str(), &ask.tool_call["rawInput"]["command"]), ("touch x", &json!("touch x")));
-            assert!(bench.with(|machine, step| machine.decide(ask.id, Some("y"), step)));
+            assert!(bench.with(|machine, effects| machine.decide(ask.id, Some("y"), effects)));
         }
         if let Some(call) = bench.calls.pop() {
-            bench.with(|machine, step| machine.reply(&call, Ok(json!({ "content": "text" })), step));
+            bench.with(|machine, effects| machine.reply(&call, Ok(json!({ "content": "text" })), effects));
         }
     }
     bench
@@ -244,12 +244,12 @@ fn a_session_restored_at_any_line_continues_unchanged() {
 #[test]
 fn cancelling_a_turn_answers_open_requests_and_drops_queued_prompts() {
     let mut bench = Bench::opened();
-    bench.with(|machine, step| machine.prompt("go", step));
-    bench.with(|machine, step| machine.prompt("later", step));
+    bench.with(|machine, effects| machine.prompt("go", effects));
+    bench.with(|machine, effects| machine.prompt("later", effects));
     bench.receive(&json!({ "id": 0, "method": "session/request_permission", "params": { "sessionId": "s", "toolCall": { "toolCallId": "c" }, "options": [] } }));
     assert_eq!(bench.machine.state().activity(), Activity::Waiting);
 
-    assert!(bench.with(|machine, step| machine.cancel_turn(step)));
+    assert!(bench.with(|machine, effects| machine.cancel_turn(effects)));
 
     let last: Vec<&Value> = bench.sent.iter().rev().take(2).collect();
     assert_eq!(last[1]["method"], "session/cancel");
@@ -258,7 +258,7 @@ fn cancelling_a_turn_answers_open_requests_and_drops_queued_prompts() {
     bench.receive(&json!({ "id": 3, "error": { "code": -32800, "message": "cancelled" } }));
     assert_eq!(bench.machine.state().stop_reason.as_deref(), Some("cancelled"));
     assert_eq!((bench.machine.state().queued(), bench.machine.state().activity()), (0, Activity::Idle));
-    assert!(!bench.with(|machine, step| machine.cancel_turn(step)), "no turn is left to cancel");
+    assert!(!bench.with(|machine, effects| machine.cancel_turn(effects)), "no turn is left to cancel");
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn loads_or_resumes_a_session_as_supported_and_marks_replayed_history() {
     loaded.receive(&json!({ "id": 2, "result": {} }));
     // Some agents continue to replay after the response.
     loaded.update(text("ho"));
-    loaded.with(|machine, step| machine.prompt("new", step));
+    loaded.with(|machine, effects| machine.prompt("new", effects));
     // Others echo each prompt, which is already stored.
     loaded.update(json!({ "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": "new" } }));
     loaded.update(text("yes"));
@@ -329,7 +329,7 @@ fn ignores_invalid_messages() {
         r#"{"method":"session/update","params":{"update":7}}"#,
         r#"{"method":"_auth/status_update","params":{}}"#,
     ] {
-        bench.with(|machine, step| machine.line(line.as_bytes(), step));
+        bench.with(|machine, effects| machine.line(line.as_bytes(), effects));
     }
     let mut after = bench.machine.state().clone();
     assert_eq!(after.activity(), before.activity());
@@ -344,17 +344,17 @@ fn ignores_invalid_messages() {
 #[test]
 fn a_tool_call_contains_the_output_of_client_and_agent_terminals() {
     let mut bench = Bench::opened();
-    bench.with(|machine, step| machine.prompt("go", step));
+    bench.with(|machine, effects| machine.prompt("go", effects));
     // One terminal belongs to the client, the other to the agent.
     bench.receive(&json!({ "id": 1, "method": "terminal/create", "params": { "sessionId": "s", "command": "ls" } }));
     let call = bench.calls.pop().expect("a terminal");
-    bench.with(|machine, step| machine.reply(&call, Ok(json!({ "terminalId": "t1" })), step));
+    bench.with(|machine, effects| machine.reply(&call, Ok(json!({ "terminalId": "t1" })), effects));
     let ours = json!({ "sessionUpdate": "tool_call", "toolCallId": "a", "title": "ls", "content": [{ "type": "terminal", "terminalId": "t1" }] });
     bench.update(ours);
     bench.update(json!({ "sessionUpdate": "tool_call", "toolCallId": "b", "title": "pwd", "content": [{ "type": "terminal", "terminalId": "x" }] }));
 
     let shown = json!({ "output": "a.txt\n", "truncated": false, "exitStatus": { "exitCode": 0, "signal": null } });
-    bench.with(|machine, step| machine.terminal_shown("t1", &shown, step));
+    bench.with(|machine, effects| machine.terminal_shown("t1", &shown, effects));
     for meta in [
         json!({ "terminal_output": { "terminal_id": "x", "data": "/re" } }),
         json!({ "terminal_output_delta": { "terminal_id": "x", "data": "po\n" } }),
@@ -378,7 +378,7 @@ fn a_tool_call_contains_the_output_of_client_and_agent_terminals() {
 #[test]
 fn tool_calls_close_with_their_turn_but_accept_late_updates() {
     let mut bench = Bench::opened();
-    bench.with(|machine, step| machine.prompt("go", step));
+    bench.with(|machine, effects| machine.prompt("go", effects));
     bench.update(json!({ "sessionUpdate": "tool_call", "toolCallId": "a", "title": "ls", "status": "in_progress" }));
     bench.receive(&json!({ "id": 3, "result": { "stopReason": "cancelled" } }));
     let status = |bench: &Bench| {
@@ -392,7 +392,7 @@ fn tool_calls_close_with_their_turn_but_accept_late_updates() {
 #[test]
 fn a_permission_request_shows_the_command_if_its_title_does_not() {
     let mut bench = Bench::opened();
-    bench.with(|machine, step| machine.prompt("go", step));
+    bench.with(|machine, effects| machine.prompt("go", effects));
     bench.receive(
         &json!({ "id": 0, "method": "session/request_permission", "params": { "sessionId": "s", "options": [],
         "toolCall": { "toolCallId": "c", "title": "Bash", "rawInput": { "command": "touch\nx" } } } }),
@@ -410,7 +410,7 @@ fn empty_chunks_create_no_message_and_replayed_prompts_stay_separate() {
     }
     bench.update(text(""));
     bench.receive(&json!({ "id": 2, "result": {} }));
-    bench.with(|machine, step| machine.end(step));
+    bench.with(|machine, effects| machine.end(effects));
     let texts: Vec<Value> = bench.contents().iter().map(|it| it[1]["text"].clone()).collect();
     assert_eq!(texts, ["one", "two"]);
 }
@@ -418,7 +418,7 @@ fn empty_chunks_create_no_message_and_replayed_prompts_stay_separate() {
 #[test]
 fn an_overlong_message_leaves_no_request_unanswered() {
     let mut bench = Bench::opened();
-    bench.with(|machine, step| machine.prompt("go", step));
+    bench.with(|machine, effects| machine.prompt("go", effects));
     let heads = [
         r#"{"jsonrpc":"2.0","method":"session/update","params":{"update":{"text":"xxx"#,
         r#"{"jsonrpc":"2.0", "id": 7, "method":"fs/write_text_file","params":{"content":"xxx"#,
@@ -426,7 +426,7 @@ fn an_overlong_message_leaves_no_request_unanswered() {
         "not a message",
     ];
     for head in heads {
-        bench.with(|machine, step| machine.too_long(head.as_bytes(), step));
+        bench.with(|machine, effects| machine.too_long(head.as_bytes(), effects));
     }
     let refused = bench.sent.last().expect("a response");
     assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(7), &json!(-32600)));
@@ -439,18 +439,18 @@ fn an_overlong_message_leaves_no_request_unanswered() {
 fn a_call_that_needs_permission_is_executed_or_rejected() {
     for (option, is_allowed) in [(Some("allow"), true), (Some("reject"), false), (None, false)] {
         let mut bench = Bench::opened();
-        bench.with(|machine, step| machine.prompt("go", step));
+        bench.with(|machine, effects| machine.prompt("go", effects));
         bench.receive(
             &json!({ "id": 7, "method": "fs/read_text_file", "params": { "sessionId": "s", "path": "/repo/.git/x" } }),
         );
         let call = bench.calls.pop().expect("a call");
-        bench.with(|machine, step| machine.ask_before(&call, "read it", json!({}), step));
+        bench.with(|machine, effects| machine.ask_before(&call, "read it", json!({}), effects));
         let ask = bench.asked.pop().expect("a question");
         bench.restart();
         assert_eq!(bench.machine.state().activity(), Activity::Waiting);
         assert_eq!(bench.machine.open_calls(), [], "the call waits for permission");
 
-        assert!(bench.with(|machine, step| machine.decide(ask.id, option, step)));
+        assert!(bench.with(|machine, effects| machine.decide(ask.id, option, effects)));
 
         assert_eq!(bench.calls.pop().map(|call| call.is_permitted), is_allowed.then_some(true));
         let refusal = bench.sent.last().filter(|line| line["id"] == 7).map(|line| line["error"]["code"].clone());

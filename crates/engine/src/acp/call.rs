@@ -1,4 +1,4 @@
-//! Carries out what an agent asks of its client, beside everything else, and answers it.
+//! Carries out what an agent permission_requests of its client, beside everything else, and answers it.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use coven_acp::{Call, CallKind, RpcError};
 use serde_json::{Value, json};
 
 use super::super::Engine;
-use super::{AcpSession, files, new_step};
+use super::{AcpSession, files, new_effects};
 use crate::blocking::blocking;
 
 /// How much of a path a question shows.
@@ -31,10 +31,10 @@ impl Engine {
                     connection = acp.connection() => connection,
                     () = acp.ending() => return,
                 };
-                let mut step = new_step();
+                let mut effects = new_effects();
                 if !connection.is_over {
-                    connection.machine.ask_before(&call, &title, tool_call, &mut step);
-                    engine.commit_with_retry(&acp, &mut connection, step).await;
+                    connection.machine.ask_before(&call, &title, tool_call, &mut effects);
+                    engine.commit_with_retry(&acp, &mut connection, effects).await;
                 }
                 return;
             }
@@ -56,12 +56,12 @@ impl Engine {
             if connection.is_over {
                 return;
             }
-            let mut step = new_step();
+            let mut effects = new_effects();
             if let Some((terminal, output)) = shown {
-                connection.machine.terminal_shown(&terminal, &output, &mut step);
+                connection.machine.terminal_shown(&terminal, &output, &mut effects);
             }
-            connection.machine.reply(&call, outcome, &mut step);
-            engine.commit_with_retry(&acp, &mut connection, step).await;
+            connection.machine.reply(&call, outcome, &mut effects);
+            engine.commit_with_retry(&acp, &mut connection, effects).await;
         });
     }
 

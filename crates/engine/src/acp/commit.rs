@@ -1,9 +1,9 @@
-//! Stores what a step brought, in one transaction, and then does it.
+//! Stores the effects of a transition in one transaction, then executes them.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use coven_acp::{Step, TurnChange};
+use coven_acp::{Effects, TurnChange};
 use coven_domain::permission::{AnsweredBy, Decision, Permission, PermissionState};
 use coven_domain::{SessionId, Timestamp};
 use coven_holder::clock;
@@ -26,12 +26,12 @@ impl Engine {
         self: &Arc<Self>,
         acp: &Arc<AcpSession>,
         connection: &mut AcpConnection,
-        step: Step,
+        effects: Effects,
     ) {
-        let mut step = step;
-        let permissions = self.decide_by_rule(acp, connection, &mut step);
+        let mut effects = effects;
+        let permissions = self.decide_by_rule(acp, connection, &mut effects);
         loop {
-            match self.store_step(acp, connection, &step, &permissions).await {
+            match self.store_step(acp, connection, &effects, &permissions).await {
                 Ok(()) => break,
                 Err(error) => tracing::error!(session = %acp.id, %error, "a conversation cannot be stored"),
             }
@@ -40,7 +40,7 @@ impl Engine {
                 () = self.stopped() => return,
             }
         }
-        self.run_effects(acp, step);
+        self.run_effects(acp, effects);
     }
 
     /// What somebody asked for is done whole or not at all.
@@ -49,25 +49,31 @@ impl Engine {
         acp: &Arc<AcpSession>,
         connection: &mut AcpConnection,
         before: coven_acp::State,
-        mut step: Step,
+        mut effects: Effects,
         answered: Option<Permission>,
     ) -> Result<(), EngineError> {
-        let mut permissions = self.decide_by_rule(acp, connection, &mut step);
+        let mut permissions = self.decide_by_rule(acp, connection, &mut effects);
         permissions.extend(answered);
-        if let Err(error) = self.store_step(acp, connection, &step, &permissions).await {
+        if let Err(error) = self.store_step(acp, connection, &effects, &permissions).await {
             connection.machine = coven_acp::Machine::back_to(before);
             return Err(error.into());
         }
         acp.touch(clock::now());
-        self.run_effects(acp, step);
+        self.run_effects(acp, effects);
         Ok(())
     }
 
     /// Requests for permission become rows; where a rule has the answer it is given at once.
-    fn decide_by_rule(&self, acp: &AcpSession, connection: &mut AcpConnection, step: &mut Step) -> Vec<Permission> {
+    fn decide_by_rule(
+        &self,
+        acp: &AcpSession,
+        connection: &mut AcpConnection,
+        effects: &mut Effects,
+    ) -> Vec<Permission> {
         let now = clock::now();
-        let asks = std::mem::take(&mut step.asks);
-        asks.into_iter()
+        let permission_requests = std::mem::take(&mut effects.permission_requests);
+        permission_requests
+            .into_iter()
             .map(|ask| {
                 let mut permission = Permission {
                     id: ask.id,
@@ -87,7 +93,7 @@ impl Engine {
                     Rule::Deny => Decision::Deny,
                 };
                 let option = decision.select_option(&permission.options).map(|option| option.id.clone()).ok();
-                if connection.machine.decide(permission.id, option.as_deref(), step) {
+                if connection.machine.decide(permission.id, option.as_deref(), effects) {
                     match &option {
                         Some(option) => permission
                             .answered(option, AnsweredBy::Rule, now)
@@ -104,14 +110,14 @@ impl Engine {
         &self,
         acp: &AcpSession,
         connection: &mut AcpConnection,
-        step: &Step,
+        effects: &Effects,
         permissions: &[Permission],
     ) -> Result<(), StoreError> {
         let (id, now) = (acp.id, clock::now());
         let mut tx = self.store.begin_unsynced().await?;
-        write_step(&mut tx, id, step, permissions, now).await?;
-        let (lines, written_to) = with_offsets(&step.lines, connection.queued_offset);
-        let state = step
+        write_step(&mut tx, id, effects, permissions, now).await?;
+        let (lines, written_to) = with_offsets(&effects.lines, connection.queued_offset);
+        let state = effects
             .has_new_state
             .then(|| serde_json::to_string(connection.machine.state()).expect("a state has text keys only"));
         let progress = AcpCheckpointUpdate {
@@ -124,7 +130,7 @@ impl Engine {
         };
         tx.save_acp_checkpoint(id, &progress).await?;
         self.commit_output(tx).await?;
-        if step.turns.contains(&TurnChange::Started) {
+        if effects.turns.contains(&TurnChange::Started) {
             fault::point("after_prompt");
         }
         for permission in permissions.iter().filter(|it| it.state == PermissionState::Pending) {
@@ -138,11 +144,11 @@ impl Engine {
     }
 
     /// Only what is stored is done.
-    fn run_effects(self: &Arc<Self>, acp: &Arc<AcpSession>, step: Step) {
-        for call in step.calls {
+    fn run_effects(self: &Arc<Self>, acp: &Arc<AcpSession>, effects: Effects) {
+        for call in effects.calls {
             self.spawn_client_call(acp, call);
         }
-        if let Some(reason) = step.failed {
+        if let Some(reason) = effects.failed {
             let (engine, acp) = (self.clone(), acp.clone());
             // Ends with the session it ends.
             tokio::spawn(async move {
@@ -157,12 +163,12 @@ impl Engine {
 pub(super) async fn write_step(
     tx: &mut Box<dyn Tx>,
     id: SessionId,
-    step: &Step,
+    effects: &Effects,
     permissions: &[Permission],
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    if !step.messages.is_empty() {
-        tx.record(Change::MessagesChanged { session: id, changes: step.messages.clone() }, now).await?;
+    if !effects.messages.is_empty() {
+        tx.record(Change::MessagesChanged { session: id, changes: effects.messages.clone() }, now).await?;
     }
     for permission in permissions {
         let event = match permission.state {
@@ -172,14 +178,14 @@ pub(super) async fn write_step(
         };
         tx.record(Change::PermissionChanged { permission: permission.clone(), event }, now).await?;
     }
-    for withdrawn in &step.withdrawn {
+    for withdrawn in &effects.withdrawn {
         if let Some(mut permission) = tx.permission(*withdrawn).await?
             && permission.cancelled(AnsweredBy::Session, now)
         {
             tx.record(Change::PermissionChanged { permission, event: "cancelled" }, now).await?;
         }
     }
-    for turn in &step.turns {
+    for turn in &effects.turns {
         let (kind, payload) = match turn {
             TurnChange::Started => ("turn.started", json!({ "session_id": id })),
             TurnChange::Ended { stop_reason } => {

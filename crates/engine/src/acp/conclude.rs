@@ -1,6 +1,6 @@
 //! The last words of a conversation, in the transaction that ends its session.
 
-use coven_acp::Step;
+use coven_acp::Effects;
 use coven_domain::message::{Message, MessageChange, Role};
 use coven_domain::session::{ExitStatus, Session, SessionState};
 use coven_domain::{MessageId, SessionId, Timestamp};
@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::super::Engine;
 use super::commit::write_step;
 use super::read_loop::feed_machine;
-use super::{AcpConnection, new_step};
+use super::{AcpConnection, new_effects};
 use crate::error::EngineError;
 
 /// So much of what an agent wrote to standard error goes into the message about its end.
@@ -23,7 +23,7 @@ const MUCH: u64 = 256 << 10;
 /// A conversation read to its end, to be written with its session's.
 pub(crate) struct FinalOutput {
     connection: AcpConnection,
-    step: Step,
+    effects: Effects,
     was_working: bool,
 }
 
@@ -42,10 +42,10 @@ impl Engine {
             queued_offset: stored.written_to,
             is_over: true,
         };
-        let mut step = new_step();
+        let mut effects = new_effects();
         let mut reader = LogReader::new(&self.home.session_dir(id));
         let end = reader.range().map_or(stored.read_to, |range| range.end);
-        let mut read = || feed_machine(&mut connection, &mut reader, end, &mut step);
+        let mut read = || feed_machine(&mut connection, &mut reader, end, &mut effects);
         let taken = match end.saturating_sub(stored.read_to) > MUCH {
             true => tokio::task::block_in_place(read),
             false => read(),
@@ -54,17 +54,17 @@ impl Engine {
             tracing::error!(session = %id, %error, "the end of an agent's output cannot be read");
         }
         let was_working = was_working && connection.machine.state().is_turn_running();
-        connection.machine.end(&mut step);
+        connection.machine.end(&mut effects);
         // Nobody saw them, and nobody can answer them.
-        step.asks.clear();
-        Ok(Some(FinalOutput { connection, step, was_working }))
+        effects.permission_requests.clear();
+        Ok(Some(FinalOutput { connection, effects, was_working }))
     }
 }
 
 impl FinalOutput {
     /// Why no session was ever open, if the agent's last words say so.
     pub(crate) fn take_failure(&mut self) -> Option<String> {
-        self.step.failed.take()
+        self.effects.failed.take()
     }
 
     /// Closes what was open and says how it ended.
@@ -80,9 +80,9 @@ impl FinalOutput {
         if let Some(content) = end_message(session, exit, stderr, self.was_working) {
             let id = MessageId::from_uuid(Uuid::new_v4());
             let message = Message::new(id, Role::System, &content);
-            self.step.messages.push(MessageChange::Added(message));
+            self.effects.messages.push(MessageChange::Added(message));
         }
-        write_step(tx, id, &self.step, &[], now).await?;
+        write_step(tx, id, &self.effects, &[], now).await?;
         let state = serde_json::to_string(self.connection.machine.state()).expect("a state has text keys only");
         let progress = AcpCheckpointUpdate {
             read_to: self.connection.processed_offset,

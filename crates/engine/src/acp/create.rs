@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use coven_acp::{Machine, Opening, State, Step};
+use coven_acp::{Effects, Machine, Opening, State};
 use coven_domain::SessionId;
 use coven_domain::repo::Repo;
 use coven_domain::session::{Channel, Launch, Session, SessionState};
@@ -17,7 +17,7 @@ use super::super::Engine;
 use super::super::launch::{NewSession, StepLaunch};
 use super::commit::write_step;
 use super::outbox::with_offsets;
-use super::{ensure_acp, new_step};
+use super::{ensure_acp, new_effects};
 use crate::error::EngineError;
 use coven_holder::fault;
 
@@ -88,12 +88,12 @@ impl Engine {
             auth_method: harness.acp_auth.clone(),
             client_version: env!("CARGO_PKG_VERSION").to_owned(),
         });
-        let mut step = new_step();
-        machine.open(&mut step);
+        let mut effects = new_effects();
+        machine.open(&mut effects);
         if !new.prompt.trim().is_empty() {
-            machine.prompt(&new.prompt, &mut step);
+            machine.prompt(&new.prompt, &mut effects);
         }
-        if let Err(error) = self.record_acp_session(&session, &machine, &step).await {
+        if let Err(error) = self.record_acp_session(&session, &machine, &effects).await {
             holder.give_up();
             return Err(error);
         }
@@ -104,7 +104,12 @@ impl Engine {
     }
 
     /// The record with the first words to the agent, if the limit leaves room for it.
-    async fn record_acp_session(&self, session: &Session, machine: &Machine, step: &Step) -> Result<(), EngineError> {
+    async fn record_acp_session(
+        &self,
+        session: &Session,
+        machine: &Machine,
+        effects: &Effects,
+    ) -> Result<(), EngineError> {
         let (id, now, limit) = (session.id, session.created_at, self.config.agents.max_sessions);
         let mut tx = self.store.begin_unsynced().await?;
         let active = tx.active_sessions(Channel::Acp).await?;
@@ -119,8 +124,8 @@ impl Engine {
         }
         tx.record(Change::SessionCreated(session.clone()), now).await?;
         self.link_agent(&mut tx, session).await?;
-        write_step(&mut tx, id, step, &[], now).await?;
-        let (lines, written_to) = with_offsets(&step.lines, 0);
+        write_step(&mut tx, id, effects, &[], now).await?;
+        let (lines, written_to) = with_offsets(&effects.lines, 0);
         let state = serde_json::to_string(machine.state()).expect("a state has text keys only");
         let progress = AcpCheckpointUpdate {
             read_to: 0,

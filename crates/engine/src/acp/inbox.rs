@@ -8,7 +8,7 @@ use coven_domain::query::PermissionQuery;
 use coven_holder::clock;
 
 use super::super::Engine;
-use super::{CONNECTION_TIMEOUT, new_step};
+use super::{CONNECTION_TIMEOUT, new_effects};
 use crate::error::EngineError;
 
 /// How somebody answers: with one of the agent's options, or with a word that stands for one.
@@ -60,11 +60,11 @@ impl Engine {
         let mut known = self.known_permission(permission.id).await?;
         settle(&mut known)?;
         let before = connection.machine.state().clone();
-        let mut step = new_step();
-        if connection.is_over || !connection.machine.decide(known.id, option.as_deref(), &mut step) {
+        let mut effects = new_effects();
+        if connection.is_over || !connection.machine.decide(known.id, option.as_deref(), &mut effects) {
             return Err(no_answer(AnswerError::Cancelled));
         }
-        self.commit_or_revert(&acp, &mut connection, before, step, Some(known.clone())).await?;
+        self.commit_or_revert(&acp, &mut connection, before, effects, Some(known.clone())).await?;
         Ok(known)
     }
 }

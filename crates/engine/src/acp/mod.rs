@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 pub use coven_acp::State;
-use coven_acp::{Lines, Machine, Step};
+use coven_acp::{Effects, Lines, Machine};
 use coven_domain::message::StoredMessage;
 use coven_domain::query::MessageQuery;
 use coven_domain::session::Session;
@@ -70,8 +70,8 @@ struct AcpConnection {
     is_over: bool,
 }
 
-pub(crate) fn new_step() -> Step {
-    Step::new(Uuid::new_v4)
+pub(crate) fn new_effects() -> Effects {
+    Effects::new(Uuid::new_v4)
 }
 
 impl AcpSession {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use coven_acp::{State, Step};
+use coven_acp::{Effects, State};
 use coven_domain::message::StoredMessage;
 use coven_domain::query::MessageQuery;
 use coven_domain::session::{Channel, Session};
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::super::Engine;
 use super::super::termination::ensure_live;
-use super::{AcpConnection, AcpSession, CONNECTION_TIMEOUT, chunk_text, new_step};
+use super::{AcpConnection, AcpSession, CONNECTION_TIMEOUT, chunk_text, new_effects};
 use crate::error::EngineError;
 
 /// How long a goodbye may take to reach the agent before its process is ended.
@@ -29,9 +29,9 @@ impl Engine {
             return Err(EngineError::Invalid(format!("text: the prompt is longer than {MAX_ACP_PROMPT_BYTES} bytes")));
         }
         let acp = self.live_acp_session(id).await?;
-        self.change(&acp, |connection, step| match connection.machine.state().is_ending() {
+        self.change(&acp, |connection, effects| match connection.machine.state().is_ending() {
             true => Err(EngineError::NotLive { id, state: "ending".to_owned() }),
-            false => Ok(connection.machine.prompt(text, step)),
+            false => Ok(connection.machine.prompt(text, effects)),
         })
         .await
     }
@@ -39,7 +39,7 @@ impl Engine {
     /// Stops the turn that runs; the session goes on.
     pub async fn cancel_turn(self: &Arc<Self>, id: SessionId) -> Result<(), EngineError> {
         let acp = self.live_acp_session(id).await?;
-        self.change(&acp, |connection, step| match connection.machine.cancel_turn(step) {
+        self.change(&acp, |connection, effects| match connection.machine.cancel_turn(effects) {
             true => Ok(()),
             false => Err(EngineError::NoTurn(id)),
         })
@@ -48,7 +48,7 @@ impl Engine {
 
     pub async fn set_mode(self: &Arc<Self>, id: SessionId, mode: &str) -> Result<(), EngineError> {
         let acp = self.live_acp_session(id).await?;
-        self.change(&acp, |connection, step| match connection.machine.set_mode(mode, step) {
+        self.change(&acp, |connection, effects| match connection.machine.set_mode(mode, effects) {
             true => Ok(()),
             false => Err(EngineError::NotOpenYet(id)),
         })
@@ -62,7 +62,7 @@ impl Engine {
         value: &str,
     ) -> Result<(), EngineError> {
         let acp = self.live_acp_session(id).await?;
-        self.change(&acp, |connection, step| match connection.machine.set_config_option(option, value, step) {
+        self.change(&acp, |connection, effects| match connection.machine.set_config_option(option, value, effects) {
             true => Ok(()),
             false => Err(EngineError::NotOpenYet(id)),
         })
@@ -73,7 +73,7 @@ impl Engine {
     pub(super) async fn change<T>(
         self: &Arc<Self>,
         acp: &Arc<AcpSession>,
-        decide: impl FnOnce(&mut AcpConnection, &mut Step) -> Result<T, EngineError>,
+        decide: impl FnOnce(&mut AcpConnection, &mut Effects) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
         let waited = tokio::time::timeout(CONNECTION_TIMEOUT, acp.connection()).await;
         let mut connection = waited.map_err(|_| EngineError::Busy(acp.id))?;
@@ -83,9 +83,9 @@ impl Engine {
             return Err(EngineError::HolderGone(acp.id));
         }
         let before = connection.machine.state().clone();
-        let mut step = new_step();
-        let decided = decide(&mut connection, &mut step)?;
-        self.commit_or_revert(acp, &mut connection, before, step, None).await?;
+        let mut effects = new_effects();
+        let decided = decide(&mut connection, &mut effects)?;
+        self.commit_or_revert(acp, &mut connection, before, effects, None).await?;
         Ok(decided)
     }
 
@@ -104,8 +104,8 @@ impl Engine {
     pub(crate) async fn send_cancel(self: &Arc<Self>, id: SessionId, reason: Option<&str>) -> Result<(), EngineError> {
         let Some(acp) = self.acp_session(id) else { return Ok(()) };
         acp.begin_end();
-        let said = self.change(&acp, |connection, step| {
-            connection.machine.say_goodbye(reason, step);
+        let said = self.change(&acp, |connection, effects| {
+            connection.machine.say_goodbye(reason, effects);
             Ok(())
         });
         match tokio::time::timeout(CANCEL_TIMEOUT, said).await {

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use coven_acp::{Step, Taken};
+use coven_acp::{Effects, Taken};
 use coven_domain::session::EndIntent;
 use coven_holder::log::LogReader;
 use coven_holder::wire::{EndMode, Request};
@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::super::Engine;
 use super::super::live::LiveSession;
-use super::{AcpConnection, AcpSession, new_step};
+use super::{AcpConnection, AcpSession, new_effects};
 
 /// What streams in is stored this often: a reader sees it at once, and a thousand chunks a second are a few writes.
 const PACE: Duration = Duration::from_millis(40);
@@ -86,21 +86,21 @@ impl Engine {
             return Read::Over;
         }
         let until = end.min(connection.read_offset + STEP_BYTES);
-        let mut step = new_step();
+        let mut effects = new_effects();
         let before = connection.processed_offset;
-        let mut read = || feed_machine(&mut connection, reader, until, &mut step);
+        let mut read = || feed_machine(&mut connection, reader, until, &mut effects);
         // Parsing megabytes must not hold up the runtime's own threads.
         let taken = match until.saturating_sub(before) > READ_BYTES as u64 {
             true => tokio::task::block_in_place(read),
             false => read(),
         };
-        for oddity in &step.oddities {
-            tracing::debug!(session = %live.id, oddity, "from the agent");
+        for warning in &effects.warnings {
+            tracing::debug!(session = %live.id, warning, "from the agent");
         }
-        if connection.processed_offset > before || !step.is_empty() {
+        if connection.processed_offset > before || !effects.is_empty() {
             acp.touch(coven_holder::clock::now());
             // Also what came before a piece that cannot be read: the cursor stands behind it.
-            self.commit_with_retry(acp, &mut connection, step).await;
+            self.commit_with_retry(acp, &mut connection, effects).await;
         }
         match taken {
             Err(error) => {
@@ -118,15 +118,15 @@ impl Engine {
         if connection.is_over || !connection.machine.waits_to_open() {
             return;
         }
-        let mut step = new_step();
+        let mut effects = new_effects();
         let seconds = self.config.agents.handshake().as_secs_f64();
         let reason = format!(
             "the agent did not answer: no session was open after {seconds} seconds; see what it wrote to standard error \
              with `coven show {}`, or raise agents.handshakeSeconds",
             acp.id
         );
-        connection.machine.fail(&reason, &mut step);
-        self.commit_with_retry(acp, &mut connection, step).await;
+        connection.machine.fail(&reason, &mut effects);
+        self.commit_with_retry(acp, &mut connection, effects).await;
         // It was given up: nothing is waited for any more.
         connection.is_over = true;
     }
@@ -183,7 +183,7 @@ pub(super) fn feed_machine(
     connection: &mut AcpConnection,
     reader: &mut LogReader,
     until: u64,
-    step: &mut Step,
+    effects: &mut Effects,
 ) -> std::io::Result<()> {
     let mut buffer = vec![0; READ_BYTES];
     while connection.read_offset < until {
@@ -195,7 +195,7 @@ pub(super) fn feed_machine(
                 if first <= connection.read_offset {
                     return Ok(());
                 }
-                step.oddities.push(format!("{} bytes of the log are gone", first - connection.read_offset));
+                effects.warnings.push(format!("{} bytes of the log are gone", first - connection.read_offset));
                 (connection.read_offset, connection.processed_offset) = (first, first);
                 connection.lines = coven_acp::Lines::default();
                 continue;
@@ -207,12 +207,12 @@ pub(super) fn feed_machine(
         let fed = connection.lines.feed(&buffer[..count], |taken| match taken {
             Taken::Line(line) => {
                 // Whatever an agent says must not end more than its own line.
-                let heard = catch_unwind(AssertUnwindSafe(|| machine.line(line, step)));
+                let heard = catch_unwind(AssertUnwindSafe(|| machine.line(line, effects)));
                 if heard.is_err() {
-                    step.oddities.push("a line that could not be dealt with".to_owned());
+                    effects.warnings.push("a line that could not be dealt with".to_owned());
                 }
             }
-            Taken::TooLong(head) => machine.too_long(head, step),
+            Taken::TooLong(head) => machine.too_long(head, effects),
         });
         if let Some(end) = fed.lines_end {
             connection.processed_offset = connection.read_offset + end as u64;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use coven_acp::{Lines, Machine, Opening, RpcError, State, Step, Taken};
+use coven_acp::{Effects, Lines, Machine, Opening, RpcError, State, Taken};
 use coven_host::config::QuestionsConfig;
 use coven_interop::questions::QuestionFolder;
 use coven_mcp::{Options, serve_on};
@@ -62,30 +62,30 @@ fn new_id() -> Uuid {
 pub fn acp_lines(data: &[u8]) {
     let (piece, data) = data.split_first().map_or((64, data), |(first, rest)| (1 + usize::from(*first) * 16, rest));
     let opening = Opening { cwd: "/repo".into(), client_version: "1".into(), ..Opening::default() };
-    let (mut machine, mut step) = (Machine::new(opening), Step::new(new_id));
-    machine.open(&mut step);
-    machine.prompt("go", &mut step);
+    let (mut machine, mut effects) = (Machine::new(opening), Effects::new(new_id));
+    machine.open(&mut effects);
+    machine.prompt("go", &mut effects);
     let mut lines = Lines::default();
     let mut count = 0;
     for piece in data.chunks(piece) {
         lines.feed(piece, |taken| match taken {
             Taken::Line(line) => {
-                machine.line(line, &mut step);
-                react(&mut machine, &mut step, count);
+                machine.line(line, &mut effects);
+                react(&mut machine, &mut effects, count);
                 count += 1;
             }
-            Taken::TooLong(head) => machine.too_long(head, &mut step),
+            Taken::TooLong(head) => machine.too_long(head, &mut effects),
         });
     }
-    machine.cancel_turn(&mut step);
-    machine.say_goodbye(Some("over"), &mut step);
-    machine.end(&mut step);
+    machine.cancel_turn(&mut effects);
+    machine.say_goodbye(Some("over"), &mut effects);
+    machine.end(&mut effects);
     assert_restores(&machine);
 }
 
 /// Answers requests as the daemon would and reports all outcomes of the line.
-fn react(machine: &mut Machine, step: &mut Step, count: usize) {
-    let done = std::mem::replace(step, Step::new(new_id));
+fn react(machine: &mut Machine, effects: &mut Effects, count: usize) {
+    let done = std::mem::replace(effects, Effects::new(new_id));
     for line in &done.lines {
         let sent: Value = serde_json::from_str(line).expect("sent lines are JSON");
         saw(("sent", sent["method"].as_str().map(str::to_owned)));
@@ -93,22 +93,22 @@ fn react(machine: &mut Machine, step: &mut Step, count: usize) {
     for message in &done.messages {
         saw(std::mem::discriminant(message));
     }
-    done.oddities.iter().for_each(|oddity| saw_message(oddity));
+    done.warnings.iter().for_each(|warning| saw_message(warning));
     done.turns.iter().for_each(|turn| saw(std::mem::discriminant(turn)));
     saw((done.failed.is_some(), machine.state().is_turn_running(), machine.state().waits_for_human()));
-    for ask in &done.asks {
+    for ask in &done.permission_requests {
         let option = ask.options.first().map(|option| option.id.clone());
-        assert!(machine.decide(ask.id, option.as_deref(), step), "an open request accepts an answer");
-        assert!(!machine.decide(ask.id, None, step), "an open request accepts only one answer");
+        assert!(machine.decide(ask.id, option.as_deref(), effects), "an open request accepts an answer");
+        assert!(!machine.decide(ask.id, None, effects), "an open request accepts only one answer");
     }
     for call in &done.calls {
         saw(std::mem::discriminant(&call.kind));
         match count % 2 {
-            0 => machine.reply(call, Ok(json!({ "content": "x", "terminalId": "t" })), step),
-            _ => machine.reply(call, Err(RpcError::internal("no")), step),
+            0 => machine.reply(call, Ok(json!({ "content": "x", "terminalId": "t" })), effects),
+            _ => machine.reply(call, Err(RpcError::internal("no")), effects),
         }
     }
-    machine.terminal_shown("t", &json!({ "output": "x", "truncated": false }), step);
+    machine.terminal_shown("t", &json!({ "output": "x", "truncated": false }), effects);
     // Only for the first lines: on every line, long inputs would take quadratic time.
     if count < 16 {
         assert_restores(machine);

@@ -12,7 +12,7 @@ use crate::call::Call;
 
 /// A new permission request.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ask {
+pub struct PermissionRequest {
     pub id: PermissionId,
     pub title: String,
     pub options: Vec<PermissionOption>,
@@ -27,13 +27,13 @@ pub enum TurnChange {
 
 /// Effects collected from a transition. The daemon stores them before it executes them.
 #[derive(Debug)]
-pub struct Step {
+pub struct Effects {
     pub messages: Vec<MessageChange>,
     /// Indexes in `messages` of the versions and chunks of each message.
     indexes: HashMap<MessageId, Vec<usize>>,
     /// Lines for the agent, without line endings.
     pub lines: Vec<String>,
-    pub asks: Vec<Ask>,
+    pub permission_requests: Vec<PermissionRequest>,
     /// Permission requests that no longer need an answer.
     pub withdrawn: Vec<PermissionId>,
     pub calls: Vec<Call>,
@@ -41,25 +41,25 @@ pub struct Step {
     /// Why the session cannot be opened.
     pub failed: Option<String>,
     /// Unexpected behavior of the agent, for the daemon's own log.
-    pub oddities: Vec<String>,
+    pub warnings: Vec<String>,
     /// The state changed and must be stored; text chunks alone do not change it.
     pub has_new_state: bool,
     new_id: fn() -> Uuid,
 }
 
-impl Step {
-    /// Creates an empty step; `new_id` generates the ids of messages and permission requests.
+impl Effects {
+    /// Creates an empty effects; `new_id` generates the ids of messages and permission requests.
     pub fn new(new_id: fn() -> Uuid) -> Self {
         Self {
             messages: Vec::new(),
             indexes: HashMap::new(),
             lines: Vec::new(),
-            asks: Vec::new(),
+            permission_requests: Vec::new(),
             withdrawn: Vec::new(),
             calls: Vec::new(),
             turns: Vec::new(),
             failed: None,
-            oddities: Vec::new(),
+            warnings: Vec::new(),
             has_new_state: false,
             new_id,
         }
@@ -69,7 +69,7 @@ impl Step {
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
             && self.lines.is_empty()
-            && self.asks.is_empty()
+            && self.permission_requests.is_empty()
             && self.withdrawn.is_empty()
             && self.calls.is_empty()
             && self.turns.is_empty()
@@ -85,13 +85,13 @@ impl Step {
         PermissionId::from_uuid((self.new_id)())
     }
 
-    pub(crate) fn say(&mut self, role: Role, content: &Value) -> MessageId {
+    pub(crate) fn add_message(&mut self, role: Role, content: &Value) -> MessageId {
         let id = self.message_id();
         self.messages.push(MessageChange::Added(Message::new(id, role, content)));
         id
     }
 
-    /// Adds a new version of a message. It replaces an earlier version in the same step, which need not be stored.
+    /// Adds a new version of a message. It replaces an earlier version in the same effects, which need not be stored.
     pub(crate) fn put(&mut self, message: Message) {
         let id = message.id;
         match self.indexes.get(&id).and_then(|indexes| indexes.last()) {
@@ -104,7 +104,7 @@ impl Step {
     }
 
     /// Adds a chunk; directly consecutive chunks of one message are merged.
-    pub(crate) fn grow(&mut self, chunk: Chunk) {
+    pub(crate) fn append_chunk(&mut self, chunk: Chunk) {
         if let Some(MessageChange::Chunk(last)) = self.messages.last_mut()
             && last.message_id == chunk.message_id
         {
