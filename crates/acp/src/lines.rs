@@ -23,7 +23,7 @@ pub enum Taken<'a> {
 impl Lines {
     /// Passes every line that ends in `bytes` to `take` and returns where the last of them ends. After a restart,
     /// reading must resume there, because the remaining bytes are an incomplete line.
-    pub fn feed(&mut self, bytes: &[u8], mut take: impl FnMut(Taken<'_>)) -> Progress {
+    pub fn feed(&mut self, bytes: &[u8], mut take: impl FnMut(Taken<'_>)) -> LineProgress {
         let mut rest = bytes;
         let mut consumed = 0;
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
@@ -42,7 +42,7 @@ impl Lines {
             rest = after;
         }
         self.keep(rest);
-        Progress { lines_end: (consumed > 0).then_some(consumed) }
+        LineProgress { lines_end: (consumed > 0).then_some(consumed) }
     }
 
     /// Appends to the incomplete line unless it is too long.
@@ -65,7 +65,7 @@ impl Lines {
 
 /// End of the last complete line, counted from the start of the bytes fed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
+pub struct LineProgress {
     pub lines_end: Option<usize>,
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::effects::{Effects, TurnChange};
 use crate::lines::MAX_MESSAGE_BYTES;
-use crate::state::{Open, Opening, Phase, Queued, Sent, State, Turn};
+use crate::state::{Open, Opening, PendingRequest, Phase, Queued, State, Turn};
 use crate::wire::{self, Envelope, Head, RpcError};
 
 pub struct Machine {
@@ -40,7 +40,7 @@ impl Machine {
     }
 
     /// Creates a machine from an earlier state in memory, to undo later changes.
-    pub fn back_to(state: State) -> Self {
+    pub fn from_state(state: State) -> Self {
         Self { state }
     }
 
@@ -125,7 +125,7 @@ impl Machine {
         self.state.has_prompted = true;
         self.state.stop_reason = None;
         let block = ContentBlock::Text(TextContent::new(queued.text));
-        self.request(Sent::Prompt, &PromptRequest::new(session, vec![block]), effects);
+        self.request(PendingRequest::Prompt, &PromptRequest::new(session, vec![block]), effects);
         self.state.turn = Some(Turn { request: self.state.next_request, is_cancelled: false });
         effects.turns.push(TurnChange::Started);
     }
@@ -150,7 +150,7 @@ impl Machine {
     }
 
     /// Prepares the end of the session: cancels the turn and starts no new one. `reason` is added to the history.
-    pub fn say_goodbye(&mut self, reason: Option<&str>, effects: &mut Effects) {
+    pub fn begin_shutdown(&mut self, reason: Option<&str>, effects: &mut Effects) {
         self.state.is_ending = true;
         effects.has_new_state = true;
         self.drop_queue(effects);
@@ -173,14 +173,18 @@ impl Machine {
 
     pub fn set_mode(&mut self, mode: &str, effects: &mut Effects) -> bool {
         let Some(session) = self.state.agent_session_id.clone() else { return false };
-        self.request(Sent::SetMode(mode.to_owned()), &SetSessionModeRequest::new(session, mode.to_owned()), effects);
+        self.request(
+            PendingRequest::SetMode(mode.to_owned()),
+            &SetSessionModeRequest::new(session, mode.to_owned()),
+            effects,
+        );
         true
     }
 
     pub fn set_config_option(&mut self, option: &str, value: &str, effects: &mut Effects) -> bool {
         let Some(session) = self.state.agent_session_id.clone() else { return false };
         let request = SetSessionConfigOptionRequest::new(session, option.to_owned(), value);
-        self.request(Sent::SetConfigOption, &request, effects);
+        self.request(PendingRequest::SetConfigOption, &request, effects);
         true
     }
 
@@ -205,7 +209,7 @@ impl Machine {
         effects.has_new_state = true;
     }
 
-    pub(crate) fn request(&mut self, what: Sent, params: &impl Serialize, effects: &mut Effects) {
+    pub(crate) fn request(&mut self, what: PendingRequest, params: &impl Serialize, effects: &mut Effects) {
         self.state.next_request += 1;
         let id = self.state.next_request;
         effects.lines.push(wire::request(id, what.method(), params));
@@ -226,26 +230,30 @@ impl Machine {
         };
         let error = envelope.error();
         match (&what, &error) {
-            (Sent::Prompt, error) => self.turn_ended(id, result(), error.as_ref(), effects),
-            (Sent::Initialize, None) => self.initialized(&result(), effects),
-            (Sent::Authenticate, None) => self.authenticated(effects),
-            (Sent::NewSession | Sent::LoadSession | Sent::ResumeSession, None) => {
+            (PendingRequest::Prompt, error) => self.turn_ended(id, result(), error.as_ref(), effects),
+            (PendingRequest::Initialize, None) => self.initialized(&result(), effects),
+            (PendingRequest::Authenticate, None) => self.authenticated(effects),
+            (PendingRequest::NewSession | PendingRequest::LoadSession | PendingRequest::ResumeSession, None) => {
                 self.session_opened(&result(), effects)
             }
             (
-                Sent::Initialize | Sent::Authenticate | Sent::NewSession | Sent::LoadSession | Sent::ResumeSession,
+                PendingRequest::Initialize
+                | PendingRequest::Authenticate
+                | PendingRequest::NewSession
+                | PendingRequest::LoadSession
+                | PendingRequest::ResumeSession,
                 Some(error),
             ) => self.opening_refused(&what, error, effects),
-            (Sent::SetConfigOption, None) => {
+            (PendingRequest::SetConfigOption, None) => {
                 if let Some(options) = result().get("configOptions").filter(|options| !options.is_null()) {
                     self.state.config_options = options.clone();
                 }
             }
-            (Sent::SetMode(mode), None) => {
+            (PendingRequest::SetMode(mode), None) => {
                 // Not every agent sends an update for a mode that the client set.
                 self.set_current_mode(json!(mode));
             }
-            (Sent::SetMode(_) | Sent::SetConfigOption, Some(error)) => {
+            (PendingRequest::SetMode(_) | PendingRequest::SetConfigOption, Some(error)) => {
                 let report = format!("the agent rejected the change: {}", error.sentence());
                 effects.add_message(Role::System, &error_of(&report, error));
             }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::effects::Effects;
 use crate::machine::Machine;
-use crate::state::{Phase, Sent};
+use crate::state::{PendingRequest, Phase};
 use crate::wire::RpcError;
 
 impl Machine {
@@ -20,7 +20,7 @@ impl Machine {
         let capabilities = ClientCapabilities::new().fs(files).terminal(true);
         let client = Implementation::new("coven", self.state.opening.client_version.clone()).title("coven".to_owned());
         let request = InitializeRequest::new(ProtocolVersion::V1).client_capabilities(capabilities).client_info(client);
-        self.request(Sent::Initialize, &request, effects);
+        self.request(PendingRequest::Initialize, &request, effects);
     }
 
     pub(crate) fn initialized(&mut self, result: &Value, effects: &mut Effects) {
@@ -45,13 +45,13 @@ impl Machine {
     fn open_session(&mut self, effects: &mut Effects) {
         let cwd = self.state.opening.cwd.clone();
         let Some(id) = self.state.opening.resume.clone() else {
-            return self.request(Sent::NewSession, &NewSessionRequest::new(cwd), effects);
+            return self.request(PendingRequest::NewSession, &NewSessionRequest::new(cwd), effects);
         };
         let capabilities = &self.state.capabilities;
         if capabilities["loadSession"] == true {
-            self.request(Sent::LoadSession, &LoadSessionRequest::new(id, cwd), effects);
+            self.request(PendingRequest::LoadSession, &LoadSessionRequest::new(id, cwd), effects);
         } else if capabilities["sessionCapabilities"].get("resume").is_some_and(|resume| !resume.is_null()) {
-            self.request(Sent::ResumeSession, &ResumeSessionRequest::new(id, cwd), effects);
+            self.request(PendingRequest::ResumeSession, &ResumeSessionRequest::new(id, cwd), effects);
         } else {
             self.fail("the agent can neither load nor resume a session; start a new one", effects);
         }
@@ -73,23 +73,26 @@ impl Machine {
         self.next_turn(effects);
     }
 
-    pub(crate) fn opening_refused(&mut self, what: &Sent, error: &RpcError, effects: &mut Effects) {
+    pub(crate) fn opening_refused(&mut self, what: &PendingRequest, error: &RpcError, effects: &mut Effects) {
         let is_auth = error.code == RpcError::AUTH_REQUIRED;
-        if is_auth && !self.state.has_authenticated && *what != Sent::Authenticate {
+        if is_auth && !self.state.has_authenticated && *what != PendingRequest::Authenticate {
             self.state.has_authenticated = true;
             if let Some(method) = self.auth_method() {
-                return self.request(Sent::Authenticate, &AuthenticateRequest::new(method), effects);
+                return self.request(PendingRequest::Authenticate, &AuthenticateRequest::new(method), effects);
             }
         }
         let action = match what {
-            Sent::Initialize => "initialize",
-            Sent::Authenticate => "authenticate",
-            Sent::LoadSession => "load the session",
-            Sent::ResumeSession => "resume the session",
-            Sent::NewSession | Sent::Prompt | Sent::SetMode(_) | Sent::SetConfigOption => "open a session",
+            PendingRequest::Initialize => "initialize",
+            PendingRequest::Authenticate => "authenticate",
+            PendingRequest::LoadSession => "load the session",
+            PendingRequest::ResumeSession => "resume the session",
+            PendingRequest::NewSession
+            | PendingRequest::Prompt
+            | PendingRequest::SetMode(_)
+            | PendingRequest::SetConfigOption => "open a session",
         };
         let mut reason = format!("the agent refused to {action}: {}", error.sentence());
-        if is_auth || *what == Sent::Authenticate {
+        if is_auth || *what == PendingRequest::Authenticate {
             reason.push_str("; log in with the agent's own program first");
         }
         self.fail(&reason, effects);

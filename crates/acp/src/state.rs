@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::call::Call;
-use crate::tool::{Shown, Tool};
+use crate::tool::{TerminalOutput, Tool};
 
 /// How to open the session.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub enum Phase {
 
 /// A request that the agent has not answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Sent {
+pub enum PendingRequest {
     Initialize,
     Authenticate,
     NewSession,
@@ -45,7 +45,7 @@ pub enum Sent {
     SetConfigOption,
 }
 
-impl Sent {
+impl PendingRequest {
     pub(crate) fn method(&self) -> &'static str {
         match self {
             Self::Initialize => AGENT_METHOD_NAMES.initialize,
@@ -93,7 +93,7 @@ pub struct State {
     pub(crate) opening: Opening,
     pub(crate) phase: Phase,
     pub(crate) next_request: u64,
-    pub(crate) in_flight: BTreeMap<u64, Sent>,
+    pub(crate) in_flight: BTreeMap<u64, PendingRequest>,
     pub(crate) has_authenticated: bool,
     pub(crate) has_prompted: bool,
     /// The session is about to end: no new turn starts.
@@ -107,7 +107,7 @@ pub struct State {
     pub(crate) tools: BTreeMap<String, Tool>,
     /// Output of this turn's terminals by id: the client's own, and terminals that the agent runs and reports on.
     #[serde(skip)]
-    pub(crate) terminals: BTreeMap<String, Shown>,
+    pub(crate) terminals: BTreeMap<String, TerminalOutput>,
     pub(crate) plan: Option<MessageId>,
     /// Open permission requests, with the agent's id of each.
     pub(crate) permission_requests: BTreeMap<PermissionId, Value>,

@@ -12,13 +12,13 @@ const MAX_OUTPUT_BYTES: usize = 256 << 10;
 
 /// Output and exit status of a terminal.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Shown {
+pub struct TerminalOutput {
     pub output: String,
     pub is_truncated: bool,
     pub exit_status: Option<Value>,
 }
 
-impl Shown {
+impl TerminalOutput {
     pub fn push(&mut self, text: &str) {
         self.output.push_str(text);
         if self.output.len() > MAX_OUTPUT_BYTES {
@@ -55,7 +55,7 @@ impl Tool {
     }
 
     /// Restores the fields and terminal output from the content of the stored message.
-    pub fn recall(&mut self, content: &Value, terminals: &mut BTreeMap<String, Shown>) {
+    pub fn recall(&mut self, content: &Value, terminals: &mut BTreeMap<String, TerminalOutput>) {
         let result = &content["result"];
         for (name, value) in [
             ("toolCallId", &content["toolCallId"]),
@@ -75,7 +75,10 @@ impl Tool {
             let Some(id) = shown["terminalId"].as_str() else { continue };
             let exit_status = Some(shown["exitStatus"].clone()).filter(|status| !status.is_null());
             let output = shown["output"].as_str().unwrap_or_default().to_owned();
-            terminals.insert(id.to_owned(), Shown { output, is_truncated: shown["truncated"] == true, exit_status });
+            terminals.insert(
+                id.to_owned(),
+                TerminalOutput { output, is_truncated: shown["truncated"] == true, exit_status },
+            );
         }
     }
 
@@ -124,7 +127,7 @@ impl Tool {
         if whole.chars().count() > MAX_CHARS { format!("{line}…") } else { line }
     }
 
-    pub fn message(&self, shown: &BTreeMap<String, Shown>) -> Message {
+    pub fn message(&self, shown: &BTreeMap<String, TerminalOutput>) -> Message {
         let id = self.text("toolCallId").unwrap_or("tool");
         let status = self.text("status").unwrap_or("pending");
         let (content, raw_output) = (self.fields.get("content"), self.fields.get("rawOutput"));

@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 
 use crate::effects::Effects;
 use crate::machine::Machine;
-use crate::state::{Open, Sent};
-use crate::tool::{Shown, Tool};
+use crate::state::{Open, PendingRequest};
+use crate::tool::{TerminalOutput, Tool};
 use crate::wire::Envelope;
 
 /// Maximum text of one message. Longer text continues in the next message.
@@ -152,7 +152,7 @@ impl Machine {
 
     /// Stores the output so far of one of the client's own terminals and updates the tool calls that refer to it.
     pub fn terminal_shown(&mut self, terminal: &str, output: &Value, effects: &mut Effects) {
-        let mut shown = Shown::default();
+        let mut shown = TerminalOutput::default();
         shown.push(output["output"].as_str().unwrap_or_default());
         shown.is_truncated |= output["truncated"] == true;
         shown.exit_status = output.get("exitStatus").filter(|status| !status.is_null()).cloned();
@@ -223,7 +223,11 @@ impl Machine {
         self.state.in_flight.values().any(|sent| {
             matches!(
                 sent,
-                Sent::Initialize | Sent::Authenticate | Sent::NewSession | Sent::LoadSession | Sent::ResumeSession
+                PendingRequest::Initialize
+                    | PendingRequest::Authenticate
+                    | PendingRequest::NewSession
+                    | PendingRequest::LoadSession
+                    | PendingRequest::ResumeSession
             )
         })
     }
@@ -231,7 +235,7 @@ impl Machine {
 
 /// Reads the output and exit status of the agent's own terminals, which several agents put into `_meta`. Returns
 /// whether there were any.
-fn read_terminal_meta(meta: &Value, terminals: &mut BTreeMap<String, Shown>) -> bool {
+fn read_terminal_meta(meta: &Value, terminals: &mut BTreeMap<String, TerminalOutput>) -> bool {
     let mut is_changed = false;
     for name in ["terminal_output", "terminal_output_delta", "terminal_exit"] {
         let report = &meta[name];

@@ -55,7 +55,7 @@ impl Engine {
         let mut permissions = self.decide_by_rule(acp, connection, &mut effects);
         permissions.extend(answered);
         if let Err(error) = self.store_step(acp, connection, &effects, &permissions).await {
-            connection.machine = coven_acp::Machine::back_to(before);
+            connection.machine = coven_acp::Machine::from_state(before);
             return Err(error.into());
         }
         acp.touch(clock::now());

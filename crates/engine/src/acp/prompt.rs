@@ -105,7 +105,7 @@ impl Engine {
         let Some(acp) = self.acp_session(id) else { return Ok(()) };
         acp.begin_end();
         let said = self.change(&acp, |connection, effects| {
-            connection.machine.say_goodbye(reason, effects);
+            connection.machine.begin_shutdown(reason, effects);
             Ok(())
         });
         match tokio::time::timeout(CANCEL_TIMEOUT, said).await {

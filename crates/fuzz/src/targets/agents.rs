@@ -78,7 +78,7 @@ pub fn acp_lines(data: &[u8]) {
         });
     }
     machine.cancel_turn(&mut effects);
-    machine.say_goodbye(Some("over"), &mut effects);
+    machine.begin_shutdown(Some("over"), &mut effects);
     machine.end(&mut effects);
     assert_restores(&machine);
 }
