@@ -40,7 +40,7 @@ impl Server {
             session: self.options.session.clone(),
         };
         let limits = Limits { max_sessions: self.options.questions.max_sessions };
-        let id = match self.asked.folder().create(&new, &limits, clock::now()) {
+        let id = match self.pending.folder().create(&new, &limits, clock::now()) {
             Ok(id) => id,
             Err(error) => return Ok(reply::error(error.to_string()).into()),
         };
@@ -48,7 +48,7 @@ impl Server {
             self.clean_up();
             return Ok(reply::submitted(&id, new.questions.len()).into());
         }
-        self.asked.own(id);
+        self.pending.abandon_on_disconnect(id);
         self.clean_up();
         match self.form_of(context) {
             Form::None => {}
@@ -71,10 +71,10 @@ impl Server {
         let unknown =
             || ErrorData::invalid_params("requestState: no pending question set of this client has this id", None);
         let id: QuestionSetId = state.parse().map_err(|_| unknown())?;
-        if !self.asked.owns(&id) {
+        if !self.pending.owns(&id) {
             return Err(unknown());
         }
-        let questions = match self.asked.folder().read(&id) {
+        let questions = match self.pending.folder().read(&id) {
             Ok(set) => set.questions,
             Err(error) => return Ok(reply::error(error.to_string()).into()),
         };
@@ -91,7 +91,7 @@ impl Server {
         mut form: Option<RequestHandle<RoleServer>>,
         context: &RequestContext<RoleServer>,
     ) -> CallToolResponse {
-        let call_id = self.asked.folder().read(id).ok().and_then(|set| set.call_id);
+        let call_id = self.pending.folder().read(id).ok().and_then(|set| set.call_id);
         let mut progress = Progress::new(context, self.options.progress_every);
         let timeout = match self.options.questions.session_timeout {
             0 => None,
@@ -104,7 +104,7 @@ impl Server {
             }
         };
         tokio::pin!(timed_out);
-        let ended = self.asked.ended(id, call_id.as_deref());
+        let ended = self.pending.ended(id, call_id.as_deref());
         tokio::pin!(ended);
         let waited = loop {
             tokio::select! {
@@ -122,9 +122,9 @@ impl Server {
             }
         };
         match &waited {
-            Ok(Waited::Answered(_) | Waited::Rejected(_) | Waited::TimedOut | Waited::Gone) => self.asked.disown(id),
+            Ok(Waited::Answered(_) | Waited::Rejected(_) | Waited::TimedOut | Waited::Gone) => self.pending.disown(id),
             // Another process may already have abandoned it, which has the same effect.
-            Ok(Waited::Abandoned(_)) | Err(_) => self.asked.abandon(id),
+            Ok(Waited::Abandoned(_)) | Err(_) => self.pending.abandon(id),
         }
         if let Some(form) = form {
             // This fails if the client has disconnected.
@@ -137,9 +137,9 @@ impl Server {
     }
 
     fn time_out(&self, id: &QuestionSetId, call_id: Option<&str>) -> Result<Waited, QuestionError> {
-        match self.asked.folder().settle(id, QuestionSetState::TimedOut, clock::now()) {
+        match self.pending.folder().settle(id, QuestionSetState::TimedOut, clock::now()) {
             // Another process has just finished it.
-            Ok(false) => Ok(self.asked.folder().outcome(id, call_id)?.unwrap_or(Waited::TimedOut)),
+            Ok(false) => Ok(self.pending.folder().outcome(id, call_id)?.unwrap_or(Waited::TimedOut)),
             Ok(true) => Ok(Waited::TimedOut),
             Err(QuestionError::NotFound { .. }) => Ok(Waited::Gone),
             Err(error) => Err(error),
@@ -149,9 +149,9 @@ impl Server {
     /// Stores the reply to the client's form in the files, for other readers. The first answer wins.
     fn store_form_reply(&self, id: &QuestionSetId, questions: &[Question], result: rmcp::model::ElicitResult) {
         let stored = match elicit::parse_reply(questions, &result, clock::now()) {
-            FormReply::Answers(answers) => self.asked.folder().answer(id, answers, clock::now()),
+            FormReply::Answers(answers) => self.pending.folder().answer(id, answers, clock::now()),
             FormReply::Declined if self.is_too_soon(id) => return,
-            FormReply::Declined => self.asked.folder().reject(id, None, clock::now()),
+            FormReply::Declined => self.pending.folder().reject(id, None, clock::now()),
             FormReply::NoAnswer => return,
         };
         match stored {
@@ -163,7 +163,7 @@ impl Server {
 
     /// Returns whether the reply came faster than a user can respond.
     fn is_too_soon(&self, id: &QuestionSetId) -> bool {
-        let asked_at = self.asked.folder().read(id).map(|set| set.created_at);
+        let asked_at = self.pending.folder().read(id).map(|set| set.created_at);
         asked_at.is_ok_and(|asked_at| clock::now().since(asked_at) < self.options.human_needs)
     }
 
@@ -207,7 +207,7 @@ impl Server {
 
     /// Deletes expired question sets; only logs a set that cannot be deleted.
     fn clean_up(&self) {
-        let folder = self.asked.folder().clone();
+        let folder = self.pending.folder().clone();
         let retention = Duration::from_millis(self.options.questions.retention_period);
         tokio::task::spawn_blocking(move || {
             for (id, why) in folder.clean_up(retention, clock::now()).failed {

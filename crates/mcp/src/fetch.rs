@@ -25,7 +25,7 @@ impl Server {
         arguments: &FetchArguments,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResult, QuestionError> {
-        let folder = self.asked.folder();
+        let folder = self.pending.folder();
         let id = folder.find(&arguments.session_id)?;
         let set = folder.read(&id)?;
         if arguments.blocking && set.answers.is_none() {
@@ -50,7 +50,7 @@ impl Server {
         context: &RequestContext<RoleServer>,
     ) -> Result<Option<Waited>, QuestionError> {
         let mut progress = Progress::new(context, self.options.progress_every);
-        let ended = self.asked.ended(id, None);
+        let ended = self.pending.ended(id, None);
         tokio::pin!(ended);
         loop {
             tokio::select! {

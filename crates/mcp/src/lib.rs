@@ -6,10 +6,10 @@
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
 mod ask;
-mod asked;
 mod daemon;
 mod elicit;
 mod fetch;
+mod pending;
 mod progress;
 mod reply;
 mod server;
@@ -85,8 +85,8 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let server = Server::new(options);
-    let asked = server.asked.clone();
-    let input = Input::new(input, asked.clone());
+    let pending = server.pending.clone();
+    let input = Input::new(input, pending.clone());
     let served = async {
         match server.serve((input, output)).await {
             Ok(running) => {
@@ -99,8 +99,8 @@ where
         }
     };
     let abandoned = async {
-        asked.disconnected().await;
-        asked.abandon_all();
+        pending.disconnected().await;
+        pending.abandon_all();
         // Keep serving quick calls: the client may have closed only its output.
         std::future::pending::<()>().await;
     };
@@ -109,6 +109,6 @@ where
         () = abandoned => Ok(()),
         () = shutdown => Ok(()),
     };
-    asked.abandon_all();
+    pending.abandon_all();
     ended
 }

@@ -10,13 +10,13 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
-use crate::asked::{Asked, Waking};
+use crate::pending::{PendingSets, Waking};
 use crate::tool::{ToolName, arguments};
 use crate::{Options, reply};
 
 pub struct Server {
     pub options: Options,
-    pub asked: Arc<Asked>,
+    pub pending: Arc<PendingSets>,
     pub has_used_request_zero: AtomicBool,
     /// Runs as long as the server.
     _waking: Option<Waking>,
@@ -29,9 +29,9 @@ const INSTRUCTIONS: &str = "Use ask_user_questions whenever a decision belongs t
 impl Server {
     /// Must be called within a Tokio runtime.
     pub fn new(options: Options) -> Self {
-        let asked = Asked::new(options.folder.clone());
-        let _waking = asked.wake();
-        Self { options, asked, has_used_request_zero: AtomicBool::new(false), _waking }
+        let pending = PendingSets::new(options.folder.clone());
+        let _waking = pending.wake();
+        Self { options, pending, has_used_request_zero: AtomicBool::new(false), _waking }
     }
 
     fn tools(&self) -> impl Iterator<Item = ToolName> {

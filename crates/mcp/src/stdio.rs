@@ -14,7 +14,7 @@ use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::asked::Asked;
+use crate::pending::PendingSets;
 
 pub const MESSAGE: Limit = Limit::new("a message to `coven mcp`", 16 << 20);
 
@@ -22,14 +22,14 @@ pub const MESSAGE: Limit = Limit::new("a message to `coven mcp`", 16 << 20);
 /// be answered.
 pub struct Input<R> {
     input: R,
-    asked: Arc<Asked>,
+    pending: Arc<PendingSets>,
     /// Number of bytes since the last line break.
     line: u64,
 }
 
 impl<R> Input<R> {
-    pub const fn new(input: R, asked: Arc<Asked>) -> Self {
-        Self { input, asked, line: 0 }
+    pub const fn new(input: R, pending: Arc<PendingSets>) -> Self {
+        Self { input, pending, line: 0 }
     }
 }
 
@@ -61,7 +61,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Input<R> {
             Poll::Pending => false,
         };
         if is_end {
-            self.asked.disconnect();
+            self.pending.disconnect();
         }
         polled
     }
@@ -156,15 +156,15 @@ mod tests {
     #[tokio::test]
     async fn an_endless_message_is_refused_at_the_limit() {
         let folder = tempfile::tempdir().expect("a folder");
-        let asked = Asked::new(QuestionFolder::at(folder.path().join("sessions")));
-        let mut input = Input::new(tokio::io::repeat(b'x'), asked.clone());
+        let pending = PendingSets::new(QuestionFolder::at(folder.path().join("sessions")));
+        let mut input = Input::new(tokio::io::repeat(b'x'), pending.clone());
         let mut kept = Vec::new();
         let error = input.read_to_end(&mut kept).await.expect_err("an endless message");
         assert_eq!(error.to_string(), "the input is larger than 16 MiB, the limit for a message to `coven mcp`");
-        asked.disconnected().await;
+        pending.disconnected().await;
 
         let lines = [vec![b'x'; 10 << 20], b"\n".to_vec()].concat().repeat(3);
-        let mut input = Input::new(&lines[..], asked);
+        let mut input = Input::new(&lines[..], pending);
         kept.clear();
         assert_eq!(input.read_to_end(&mut kept).await.expect("every line is within the limit"), lines.len());
     }

@@ -20,9 +20,9 @@ use crate::stdio;
 /// the kernel may miss; long, so that a hundred calls do not keep the machine awake.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(30);
 
-pub struct Asked {
+pub struct PendingSets {
     folder: QuestionFolder,
-    state: Mutex<State>,
+    state: Mutex<WaitState>,
     /// Whether the client has disconnected.
     is_disconnected: watch::Sender<bool>,
     /// Reports which sets changed; `None` if the kernel provides no watch.
@@ -30,7 +30,7 @@ pub struct Asked {
 }
 
 #[derive(Default)]
-struct State {
+struct WaitState {
     /// For each set, the number of waiting calls and their wake-up.
     waits: HashMap<QuestionSetId, (usize, Arc<Notify>)>,
     /// Sets to abandon when this client disconnects.
@@ -68,7 +68,7 @@ impl Drop for Waking {
     }
 }
 
-impl Asked {
+impl PendingSets {
     /// Must be called within a Tokio runtime.
     pub fn new(folder: QuestionFolder) -> Arc<Self> {
         let watched = Watched::new(&folder).map(Arc::new);
@@ -77,14 +77,14 @@ impl Asked {
 
     /// Starts the task that wakes calls when their set changes.
     pub fn wake(self: &Arc<Self>) -> Option<Waking> {
-        let (asked, watched) = (self.clone(), self.watched.clone()?);
+        let (pending, watched) = (self.clone(), self.watched.clone()?);
         // The server owns the task and stops it.
         Some(Waking(tokio::spawn(async move {
             while let Ok(mut ready) = watched.changed.readable().await {
                 // `drain` reads all pending changes.
                 ready.clear_ready();
                 let changed = watched.sets().drain();
-                asked.notify(&changed);
+                pending.notify(&changed);
             }
         })))
     }
@@ -94,7 +94,7 @@ impl Asked {
     }
 
     /// Abandons the set when the client disconnects, or immediately if it already has.
-    pub fn own(&self, id: QuestionSetId) {
+    pub fn abandon_on_disconnect(&self, id: QuestionSetId) {
         self.lock().owned.push(id);
         if *self.is_disconnected.borrow() {
             self.abandon(&id);
@@ -165,7 +165,7 @@ impl Asked {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, WaitState> {
         // No code panics while it holds the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -173,31 +173,31 @@ impl Asked {
 
 /// One call's wait for a set; several calls may wait for the same set.
 struct Wait<'a> {
-    asked: &'a Asked,
+    pending: &'a PendingSets,
     id: QuestionSetId,
     changed: Arc<Notify>,
 }
 
 impl<'a> Wait<'a> {
-    fn new(asked: &'a Asked, id: QuestionSetId) -> Self {
-        let mut state = asked.lock();
+    fn new(pending: &'a PendingSets, id: QuestionSetId) -> Self {
+        let mut state = pending.lock();
         let (count, changed) = state.waits.entry(id).or_default();
         *count += 1;
-        if let (1, Some(watched)) = (*count, &asked.watched) {
+        if let (1, Some(watched)) = (*count, &pending.watched) {
             watched.sets().add(id);
         }
-        Self { asked, id, changed: changed.clone() }
+        Self { pending, id, changed: changed.clone() }
     }
 }
 
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
-        let mut state = self.asked.lock();
+        let mut state = self.pending.lock();
         if let Some((count, _)) = state.waits.get_mut(&self.id) {
             *count -= 1;
             if *count == 0 {
                 state.waits.remove(&self.id);
-                if let Some(watched) = &self.asked.watched {
+                if let Some(watched) = &self.pending.watched {
                     watched.sets().remove(self.id);
                 }
             }
