@@ -17,7 +17,7 @@ use rmcp::service::{PeerRequestOptions, RequestContext, RequestHandle};
 use rmcp::{ErrorData, RoleServer};
 
 use crate::elicit::{self, FormReply};
-use crate::progress::Progress;
+use crate::progress::ProgressNotifier;
 use crate::server::Server;
 use crate::tool::AskArguments;
 use crate::{reply, stdio};
@@ -92,7 +92,7 @@ impl Server {
         context: &RequestContext<RoleServer>,
     ) -> CallToolResponse {
         let call_id = self.pending.folder().read(id).ok().and_then(|set| set.call_id);
-        let mut progress = Progress::new(context, self.options.progress_every);
+        let mut progress = ProgressNotifier::new(context, self.options.progress_every);
         let timeout = match self.options.questions.session_timeout {
             0 => None,
             millis => Some(Duration::from_millis(millis)),
@@ -164,7 +164,7 @@ impl Server {
     /// Returns whether the reply came faster than a user can respond.
     fn is_too_soon(&self, id: &QuestionSetId) -> bool {
         let asked_at = self.pending.folder().read(id).map(|set| set.created_at);
-        asked_at.is_ok_and(|asked_at| clock::now().since(asked_at) < self.options.human_needs)
+        asked_at.is_ok_and(|asked_at| clock::now().since(asked_at) < self.options.min_human_response)
     }
 
     fn form_of(&self, context: &RequestContext<RoleServer>) -> Form {

@@ -7,7 +7,7 @@ use rmcp::RoleServer;
 use rmcp::model::CallToolResult;
 use rmcp::service::RequestContext;
 
-use crate::progress::Progress;
+use crate::progress::ProgressNotifier;
 use crate::reply;
 use crate::server::Server;
 use crate::tool::FetchArguments;
@@ -49,7 +49,7 @@ impl Server {
         id: &QuestionSetId,
         context: &RequestContext<RoleServer>,
     ) -> Result<Option<Waited>, QuestionError> {
-        let mut progress = Progress::new(context, self.options.progress_every);
+        let mut progress = ProgressNotifier::new(context, self.options.progress_every);
         let ended = self.pending.ended(id, None);
         tokio::pin!(ended);
         loop {

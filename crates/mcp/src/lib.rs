@@ -49,7 +49,7 @@ pub struct Options {
     pub session: Option<String>,
     pub progress_every: Duration,
     /// A form declined sooner was not declined by a user, so the questions stay open.
-    pub human_needs: Duration,
+    pub min_human_response: Duration,
     pub version: &'static str,
 }
 

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until};
 /// Common start of all intervals, so that a hundred calls notify at the same time and wake the process once.
 static BEAT: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-pub struct Progress {
+pub struct ProgressNotifier {
     to: Option<(ProgressToken, Peer<RoleServer>)>,
     every: Duration,
     since: Instant,
@@ -19,7 +19,7 @@ pub struct Progress {
     count: u32,
 }
 
-impl Progress {
+impl ProgressNotifier {
     /// The first notification is due immediately.
     pub fn new(context: &RequestContext<RoleServer>, every: Duration) -> Self {
         let to = context.meta.get_progress_token().map(|token| (token, context.peer.clone()));

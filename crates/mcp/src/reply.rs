@@ -11,7 +11,7 @@ use serde_json::Value;
 /// Status of a question set, as structured data.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Outcome {
+pub struct QuestionSetResult {
     /// The question set's id.
     pub session_id: String,
     /// pending, completed, rejected, timed_out, abandoned or dismissed.
@@ -51,7 +51,7 @@ impl From<&Answer> for GivenAnswer {
     }
 }
 
-impl Outcome {
+impl QuestionSetResult {
     fn new(id: &QuestionSetId, status: &str) -> Self {
         let (session_id, status) = (id.to_string(), status.to_owned());
         Self { session_id, status, answers: Vec::new(), rejection_reason: None, abandon_reason: None }
@@ -63,18 +63,20 @@ pub fn ended(id: &QuestionSetId, questions: &[Question], waited: &Waited) -> Cal
     let head = header(id, Some(questions.len()), None);
     match waited {
         Waited::Answered(answers) => {
-            let data =
-                Outcome { answers: answers.iter().map(GivenAnswer::from).collect(), ..Outcome::new(id, "completed") };
+            let data = QuestionSetResult {
+                answers: answers.iter().map(GivenAnswer::from).collect(),
+                ..QuestionSetResult::new(id, "completed")
+            };
             text_result(format!("{head}\n\n{}", format_answers(questions, answers)), data)
         }
         Waited::Rejected(reason) => {
-            let data = Outcome { rejection_reason: reason.clone(), ..Outcome::new(id, "rejected") };
+            let data = QuestionSetResult { rejection_reason: reason.clone(), ..QuestionSetResult::new(id, "rejected") };
             text_result(format!("{head}\n\n{}", format_rejection(reason.as_deref())), data)
         }
         Waited::TimedOut => failed(id, "timed_out", "The user did not answer in time."),
         Waited::Abandoned(reason) => {
             let text = abandoned_text(reason.as_deref());
-            let data = Outcome { abandon_reason: reason.clone(), ..Outcome::new(id, "abandoned") };
+            let data = QuestionSetResult { abandon_reason: reason.clone(), ..QuestionSetResult::new(id, "abandoned") };
             failure(format!("{}\n\n{text}", header(id, None, Some("abandoned"))), data)
         }
         Waited::Gone => failed(id, "dismissed", "The question set was dismissed."),
@@ -89,17 +91,17 @@ pub fn submitted(id: &QuestionSetId, questions: usize) -> CallToolResult {
          `coven questions answers {short}` to retrieve answers.",
         header(id, Some(questions), Some("pending"))
     );
-    text_result(text, Outcome::new(id, "pending"))
+    text_result(text, QuestionSetResult::new(id, "pending"))
 }
 
 /// Status of a question set, with its answers if there are any.
 pub fn status_result(set: &QuestionSet) -> CallToolResult {
     let (id, status) = (&set.id, set.state.to_string());
     let head = header(id, None, Some(&status));
-    let data = Outcome {
+    let data = QuestionSetResult {
         rejection_reason: set.rejection_reason.clone(),
         abandon_reason: set.abandon_reason.clone(),
-        ..Outcome::new(id, &status)
+        ..QuestionSetResult::new(id, &status)
     };
     match (status.as_str(), &set.answers) {
         (_, Some(given)) => ended(id, &set.questions, &Waited::Answered(given.answers.clone())),
@@ -129,10 +131,10 @@ pub fn text_result(text: String, data: impl Serialize) -> CallToolResult {
 }
 
 fn failed(id: &QuestionSetId, status: &str, text: &str) -> CallToolResult {
-    failure(format!("{}\n\n{text}", header(id, None, Some(status))), Outcome::new(id, status))
+    failure(format!("{}\n\n{text}", header(id, None, Some(status))), QuestionSetResult::new(id, status))
 }
 
-fn failure(text: String, data: Outcome) -> CallToolResult {
+fn failure(text: String, data: QuestionSetResult) -> CallToolResult {
     let mut result = text_result(text, data);
     result.is_error = Some(true);
     result

@@ -95,7 +95,7 @@ impl ToolName {
         let tool = Tool::new(self.as_str(), text, Arc::new(input)).with_title(title).with_annotations(annotations);
         match self {
             Self::AskUserQuestions | Self::GetAnsweredQuestions => {
-                tool.with_raw_output_schema(Arc::new(schema::<crate::reply::Outcome>()))
+                tool.with_raw_output_schema(Arc::new(schema::<crate::reply::QuestionSetResult>()))
             }
             Self::ListSessions | Self::ReadSession | Self::StartSession | Self::SendInput => tool,
         }

@@ -107,7 +107,7 @@ fn serve(place: &Place) -> Result<ExitCode, Failure> {
         may_control: config.mcp.allow_control,
         session: crate::own_session::id(),
         progress_every: coven_mcp::PROGRESS_EVERY,
-        human_needs: coven_mcp::HUMAN_NEEDS,
+        min_human_response: coven_mcp::HUMAN_NEEDS,
         version: VERSION,
     })?;
     Ok(ExitCode::SUCCESS)

@@ -136,7 +136,7 @@ pub fn mcp_lines(data: &[u8]) {
         may_control: true,
         session: None,
         progress_every: Duration::from_secs(60),
-        human_needs: Duration::ZERO,
+        min_human_response: Duration::ZERO,
         version: "0",
     };
     let hello = "{\"jsonrpc\":\"2.0\",\"id\":\"hello\",\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-06-18\",\

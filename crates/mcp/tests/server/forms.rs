@@ -67,7 +67,7 @@ async fn declining_the_form_rejects_and_closing_it_keeps_the_questions_open() {
 #[tokio::test]
 async fn a_form_declined_too_fast_for_a_user_keeps_the_questions_open() {
     let mut stand = Stand::new();
-    stand.options.human_needs = Duration::from_secs(3600);
+    stand.options.min_human_response = Duration::from_secs(3600);
     let Connected { client, mut received, .. } = stand.connect(true).await;
     let asked = start_call(&client, "ask_user_questions", one_question()).await;
     let (_, answer) = next(&mut received.forms).await;

@@ -92,7 +92,7 @@ impl Stand {
             may_control: false,
             session: None,
             progress_every: Duration::from_secs(60),
-            human_needs: Duration::ZERO,
+            min_human_response: Duration::ZERO,
             version: "0",
         };
         Self { options, _root: root }
