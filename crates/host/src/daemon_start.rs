@@ -55,7 +55,7 @@ impl StartError {
 /// Startup report of a daemon: one line of JSON on its standard output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FirstWord {
+pub enum StartupReport {
     Ready {
         pid: u32,
         /// Notices for the caller, e.g. that old state can be migrated.
@@ -115,8 +115,8 @@ fn start_new(home: &Home, socket: &Path, log: &Path, extra_args: &[String]) -> R
         return Err(StartError::Late { log: log.to_owned() });
     };
     match serde_json::from_str(&line) {
-        Ok(FirstWord::Ready { notices, .. }) => Ok(Started { socket: socket.to_owned(), is_new: true, notices }),
-        Ok(FirstWord::Failed { message, exit_code }) => {
+        Ok(StartupReport::Ready { notices, .. }) => Ok(Started { socket: socket.to_owned(), is_new: true, notices }),
+        Ok(StartupReport::Failed { message, exit_code }) => {
             let _ = child.wait();
             Err(StartError::Refused { message, exit_code })
         }

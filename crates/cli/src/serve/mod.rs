@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use coven_host::config::{self, Config, ConfigError, HttpConfig};
-use coven_host::daemon_start::{self, FirstWord};
+use coven_host::daemon_start::{self, StartupReport};
 use coven_host::{Home, HomeError, trust};
 use coven_interop::conversations::Conversations;
 use coven_interop::questions::QuestionFolder;
@@ -109,7 +109,10 @@ pub fn serve(options: &ServeOptions) -> ExitCode {
         tracing::error!(%panic, "a task panicked; please report this bug");
         if !IS_READY.load(Ordering::Acquire) {
             // A start without one of its threads would never become ready.
-            report_start(&FirstWord::Failed { message: format!("the daemon could not start: {panic}"), exit_code: 1 });
+            report_start(&StartupReport::Failed {
+                message: format!("the daemon could not start: {panic}"),
+                exit_code: 1,
+            });
             std::process::exit(1);
         }
     }));
@@ -140,7 +143,7 @@ pub fn serve(options: &ServeOptions) -> ExitCode {
 
 fn fail(error: &ServeError) -> ExitCode {
     tracing::error!(%error, "the daemon cannot run");
-    report_start(&FirstWord::Failed { message: error.to_string(), exit_code: error.exit_code() });
+    report_start(&StartupReport::Failed { message: error.to_string(), exit_code: error.exit_code() });
     ExitCode::from(error.exit_code())
 }
 
@@ -163,7 +166,7 @@ fn check_threads() -> io::Result<()> {
 }
 
 /// Reports to the process that started the daemon, then closes its pipe.
-fn report_start(word: &FirstWord) {
+fn report_start(word: &StartupReport) {
     let mut line = serde_json::to_string(word).expect("plain data");
     line.push('\n');
     let mut stdout = io::stdout().lock();
@@ -264,7 +267,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
         tokio::spawn(listen::serve(tcp, router(app, guard), listen::TCP, engine.stopping()))
     });
     IS_READY.store(true, Ordering::Release);
-    report_start(&FirstWord::Ready { pid: std::process::id(), notices });
+    report_start(&StartupReport::Ready { pid: std::process::id(), notices });
 
     wait_for_stop(&engine).await;
     tracing::info!("the daemon stops; sessions keep running");
