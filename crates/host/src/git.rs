@@ -24,7 +24,7 @@ use crate::trust::Part;
 
 pub use merge::{FileChange, Landing, MergeTry, Merged};
 pub use rescue::{Rescue, Rescued};
-pub use run::{Cancel, CancelOnDrop};
+pub use run::{CancelOnDrop, CancelToken};
 pub use tracked::{Tracked, tracked};
 pub use worktree::{Worktree, WorktreeState};
 

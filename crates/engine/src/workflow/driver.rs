@@ -247,7 +247,7 @@ impl Engine {
         let message = super::merge::message(task);
         let base = task.base_commit.clone().unwrap_or_else(|| "HEAD".to_owned());
         let gathering = with_git_unless(stopping, move || {
-            worktree.gather(&message)?;
+            worktree.collect_onto_branch(&message)?;
             Ok(work_size(&worktree.repository.changes(&base, &worktree.branch)?))
         });
         match gathering.await {

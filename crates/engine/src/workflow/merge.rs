@@ -382,7 +382,7 @@ impl Engine {
             let tried = with_git_unless(stop_requested(stop), move || {
                 // The reviewer may have edited files.
                 if tree.exists() {
-                    tree.gather(&rest)?;
+                    tree.collect_onto_branch(&rest)?;
                 }
                 let Some(tip) = tree.repository.commit_of(&format!("refs/heads/{branch_name}"))? else {
                     return Ok(None);

@@ -20,7 +20,7 @@ use coven_domain::task::Task;
 use coven_domain::workflow::WorkflowRun;
 use coven_domain::{AgentId, TaskId, WorkflowId};
 use coven_files::Links;
-use coven_host::git::{Cancel, GitError, Repository, Worktree};
+use coven_host::git::{CancelToken, GitError, Repository, Worktree};
 use coven_host::home::WORKFLOW_FILE;
 use coven_host::trust;
 use coven_workflow::{BUILT_IN, WorkflowDefinition};
@@ -285,18 +285,18 @@ pub(crate) async fn with_git_unless<T: Send + 'static>(
     stopping: impl Future,
     work: impl FnOnce() -> Result<T, GitError> + Send + 'static,
 ) -> Result<T, EngineError> {
-    let cancel = Cancel::default();
+    let cancel = CancelToken::default();
     // A daemon that shuts down drops this future without polling `stopping`.
     let _dropped = cancel.on_drop();
     let work = with_git({
         let cancel = cancel.clone();
-        move || cancel.unless(work)
+        move || cancel.run(work)
     });
     tokio::pin!(work);
     tokio::select! {
         done = &mut work => done,
         _ = stopping => {
-            cancel.now();
+            cancel.cancel();
             work.await
         }
     }

@@ -21,20 +21,20 @@ const GRACE: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 thread_local! {
-    static CANCEL: RefCell<Option<Cancel>> = const { RefCell::new(None) };
+    static CANCEL: RefCell<Option<CancelToken>> = const { RefCell::new(None) };
 }
 
 /// Cancels the git commands of another thread.
 #[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<AtomicBool>);
+pub struct CancelToken(Arc<AtomicBool>);
 
-impl Cancel {
-    pub fn now(&self) {
+impl CancelToken {
+    pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
     /// Runs `work`. Cancelling kills the running git command and rejects later ones.
-    pub fn unless<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub fn run<T>(&self, work: impl FnOnce() -> T) -> T {
         let before = CANCEL.replace(Some(self.clone()));
         let result = work();
         CANCEL.set(before);
@@ -52,11 +52,11 @@ impl Cancel {
 }
 
 #[derive(Debug)]
-pub struct CancelOnDrop(Cancel);
+pub struct CancelOnDrop(CancelToken);
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        self.0.now();
+        self.0.cancel();
     }
 }
 
@@ -85,7 +85,7 @@ fn name_of(command: &Command) -> String {
 
 fn start_of_output(command: &mut Command, most: u64, limit: Duration) -> Result<Output, GitError> {
     let cancel = CANCEL.with_borrow(Option::clone);
-    let is_cancelled = || cancel.as_ref().is_some_and(Cancel::is_set);
+    let is_cancelled = || cancel.as_ref().is_some_and(CancelToken::is_set);
     let what = name_of(command);
     if is_cancelled() {
         return Err(GitError::Stopped { what });
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn cancelling_kills_the_running_command_and_rejects_later_ones() {
-        let cancel = Cancel::default();
+        let cancel = CancelToken::default();
         let folder = tempfile::tempdir().expect("a folder");
         let mark = folder.path().join("started");
         let ended = thread::scope(|scope| {
@@ -186,13 +186,13 @@ mod tests {
                 while !mark.exists() {
                     thread::yield_now();
                 }
-                cancel.now();
+                cancel.cancel();
             });
             let mut command = shell(&format!("touch {}; sleep 600", mark.display()));
-            cancel.unless(|| output(&mut command))
+            cancel.run(|| output(&mut command))
         });
         assert!(matches!(ended, Err(GitError::Stopped { .. })), "{ended:?}");
-        assert!(matches!(cancel.unless(|| output(&mut shell("true"))), Err(GitError::Stopped { .. })));
+        assert!(matches!(cancel.run(|| output(&mut shell("true"))), Err(GitError::Stopped { .. })));
         assert!(output(&mut shell("true")).is_ok(), "other commands are not affected");
     }
 }

@@ -101,13 +101,13 @@ fn uncommitted_work_is_detected_and_committed() {
     assert_eq!(worktree.state("main").expect("a state"), state(false, false));
     fs::write(worktree.folder.join("ignored.o"), "x").expect("a file");
     assert_eq!(worktree.state("main").expect("a state"), state(false, false));
-    worktree.gather("rest").expect("no changes");
+    worktree.collect_onto_branch("rest").expect("no changes");
     assert_eq!(sh(bench.top(), "git rev-parse main"), sh(bench.top(), "git rev-parse coven/x"));
     sh(&worktree.folder, "echo 4 >> a.txt; mkdir d; echo n > 'd/a b'");
     assert_eq!(worktree.state("main").expect("a state"), state(true, false));
     // A hook that rejects commits is not run.
     sh(bench.top(), "printf '#!/bin/sh\\nexit 1\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit");
-    worktree.gather("rest").expect("committed");
+    worktree.collect_onto_branch("rest").expect("committed");
     assert_eq!(worktree.state("main").expect("a state"), state(false, true));
     let changes = bench.repository.changes("main", "coven/x").expect("changes");
     let change = |path: &str| FileChange { path: path.to_owned(), added: Some(1), deleted: Some(0) };
@@ -190,14 +190,14 @@ fn work_on_another_branch_is_moved_to_the_tasks_branch() {
         let worktree = bench.worktree();
         sh(&worktree.folder, &format!("{leave}; echo c > committed; git add -A; git commit -qm one; echo r > rest"));
         let feature = sh(&worktree.folder, "git rev-parse HEAD");
-        worktree.gather("the rest").expect("a commit");
+        worktree.collect_onto_branch("the rest").expect("a commit");
         assert_eq!(sh(&worktree.folder, "git status --porcelain; git branch --show-current"), "coven/x");
         let files = sh(bench.top(), "git ls-tree --name-only coven/x; git log --format=%s main..coven/x");
         assert_eq!(files, ".gitignore\na.txt\ncommitted\nrest\nthe rest\none");
         if leave.contains("feature") {
             assert_eq!(sh(bench.top(), "git rev-parse feature"), feature, "other branches are not moved");
         }
-        worktree.gather("again").expect("no changes");
+        worktree.collect_onto_branch("again").expect("no changes");
         assert_eq!(sh(bench.top(), "git log -1 --format=%s coven/x"), "the rest");
     }
 }
@@ -207,11 +207,11 @@ fn diverged_branches_are_refused() {
     let bench = bench();
     let worktree = bench.worktree();
     sh(&worktree.folder, "echo c > c; git add -A; git commit -qm one; git checkout -q -b feature main; echo d > d");
-    let refused = worktree.gather("rest").expect_err("diverged branches");
+    let refused = worktree.collect_onto_branch("rest").expect_err("diverged branches");
     assert!(refused.to_string().contains("coven/x") && worktree.folder.join("d").exists(), "{refused}");
     // HEAD is older and clean, so the branch already contains everything.
     sh(&worktree.folder, "rm d");
-    worktree.gather("rest").expect("no changes");
+    worktree.collect_onto_branch("rest").expect("no changes");
     assert_eq!(sh(bench.top(), "git log -1 --format=%s coven/x"), "one");
 }
 
@@ -222,10 +222,10 @@ fn an_unfinished_merge_is_not_committed() {
     sh(&worktree.folder, "echo theirs > a.txt; git add -A; git commit -qm work");
     sh(bench.top(), "echo ours > a.txt; git add -A; git commit -qm ours");
     sh(&worktree.folder, "git merge -q main || true");
-    let refused = worktree.gather("rest").expect_err("an unfinished merge");
+    let refused = worktree.collect_onto_branch("rest").expect_err("an unfinished merge");
     assert!(refused.to_string().contains("merge is in progress"), "{refused}");
     sh(&worktree.folder, "echo both > a.txt; git add -A; git commit -qm both");
-    worktree.gather("rest").expect("no changes");
+    worktree.collect_onto_branch("rest").expect("no changes");
 }
 
 #[test]
@@ -271,7 +271,9 @@ fn a_folder_that_points_elsewhere_is_not_a_worktree() {
     let (bench, other) = (bench(), bench());
     let (worktree, theirs) = (bench.worktree(), other.worktree());
     fs::copy(theirs.folder.join(".git"), worktree.folder.join(".git")).expect("a copy of the file");
-    for refused in [worktree.gather("x").err(), worktree.put_away("main", "x/1").err(), worktree.state("main").err()] {
+    for refused in
+        [worktree.collect_onto_branch("x").err(), worktree.put_away("main", "x/1").err(), worktree.state("main").err()]
+    {
         assert!(refused.is_some_and(|it| it.to_string().contains("is not a worktree of")));
     }
 }
@@ -288,9 +290,11 @@ fn a_worktree_that_git_assigns_to_another_folder_is_refused() {
         other.ensure("main").expect("a worktree");
         let worktree = bench.worktree();
         sh(&worktree.folder, &format!("echo work > new.txt; {script}"));
-        for refused in
-            [worktree.gather("m").err(), worktree.put_away("main", "x/1").err(), worktree.state("main").err()]
-        {
+        for refused in [
+            worktree.collect_onto_branch("m").err(),
+            worktree.put_away("main", "x/1").err(),
+            worktree.state("main").err(),
+        ] {
             assert!(refused.is_some_and(|it| it.to_string().contains("is not a worktree of")), "{script}");
         }
         assert_eq!(

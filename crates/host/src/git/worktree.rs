@@ -123,7 +123,7 @@ impl Worktree {
     /// Commits everything in the folder to the task's branch, including uncommitted changes, even if the agent switched
     /// to another branch. Loses nothing if it is interrupted. Does not run hooks, because no user would see their
     /// output.
-    pub fn gather(&self, message: &str) -> Result<(), GitError> {
+    pub fn collect_onto_branch(&self, message: &str) -> Result<(), GitError> {
         self.repository.ensure_trusted()?;
         self.refuse_unfinished()?;
         let head = run_in(&self.folder, ["rev-parse", "HEAD"])?.trim().to_owned();

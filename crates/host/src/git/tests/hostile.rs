@@ -174,7 +174,7 @@ fn conditional_includes_are_read_even_if_their_condition_is_false() {
         assert_eq!(keys, format!("filter.x.clean, filter.x.smudge, include.path, includeif.{condition}.path"));
         let worktree = repository.worktree(&before.folder, &before.branch);
         assert!(worktree.state("main").expect("a state").is_dirty);
-        untrusted_keys(worktree.gather("rest"));
+        untrusted_keys(worktree.collect_onto_branch("rest"));
         assert!(!mark.exists(), "{condition}");
 
         let new = trusted(&bench).worktree(&bench.aside.join("new"), "coven/new");
@@ -398,7 +398,7 @@ fn ordinary_repositories_need_no_agreement() {
     let worktree = again_of(&bench).worktree(&bench.aside.join("w"), "coven/x");
     worktree.ensure("main").expect("a worktree");
     sh(&worktree.folder, "echo n > new");
-    worktree.gather("work").expect("a commit");
+    worktree.collect_onto_branch("work").expect("a commit");
     let MergeTry::Ready(merged) = again_of(&bench).try_merge("main", "coven/x", "m").expect("a merge") else {
         panic!("not ready")
     };
