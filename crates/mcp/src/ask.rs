@@ -137,7 +137,7 @@ impl Server {
     }
 
     fn time_out(&self, id: &QuestionSetId, call_id: Option<&str>) -> Result<Waited, QuestionError> {
-        match self.pending.folder().settle(id, QuestionSetState::TimedOut, clock::now()) {
+        match self.pending.folder().end_without_answer(id, QuestionSetState::TimedOut, clock::now()) {
             // Another process has just finished it.
             Ok(false) => Ok(self.pending.folder().outcome(id, call_id)?.unwrap_or(Waited::TimedOut)),
             Ok(true) => Ok(Waited::TimedOut),

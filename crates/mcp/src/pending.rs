@@ -153,7 +153,7 @@ impl PendingSets {
     /// Abandons a set. Has no effect if the set is already finished.
     pub fn abandon(&self, id: &QuestionSetId) {
         self.disown(id);
-        if let Err(error) = self.folder.settle(id, QuestionSetState::Abandoned, clock::now()) {
+        if let Err(error) = self.folder.end_without_answer(id, QuestionSetState::Abandoned, clock::now()) {
             stdio::note(format_args!("cannot abandon question set {id}: {error}"));
         }
     }

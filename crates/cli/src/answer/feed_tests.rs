@@ -114,7 +114,7 @@ fn a_new_set_and_an_end_elsewhere_are_told_at_once() {
         heard.hears(|report| matches!(report, Report::Asked { .. }));
         match state {
             QuestionSetState::Rejected => fed.sets.reject(&id, None, now()).expect("rejected"),
-            _ => assert!(fed.sets.settle(&id, state, now()).expect("settled")),
+            _ => assert!(fed.sets.end_without_answer(&id, state, now()).expect("settled")),
         }
         let report = heard.hears(|report| matches!(report, Report::Finished { .. }));
         assert_eq!(report, Report::Finished { id: id.to_string(), how: wanted });

@@ -151,7 +151,7 @@ fn abandon_on_exit(folder: &QuestionFolder, id: QuestionSetId, mut signals: Sign
         // SIGWINCH and SIGCONT wake this loop too.
         signals.drain();
     }
-    if let Err(error) = folder.settle(&id, QuestionSetState::Abandoned, clock::now()) {
+    if let Err(error) = folder.end_without_answer(&id, QuestionSetState::Abandoned, clock::now()) {
         failure::print_error(&Failure::from(error).sentence());
         // The waiting thread would never return.
         std::process::exit(1);

@@ -66,7 +66,9 @@ impl QuestionFolder {
             QuestionSetState::Pending => Ok(Cleaned::Nothing),
             _ if set.modified_at.max(set.created_at) <= cutoff => self.remove(id).map(|()| Cleaned::Removed),
             // The answerer died before it updated the status.
-            QuestionSetState::Completed => self.settle(id, QuestionSetState::Completed, now).map(|_| Cleaned::Nothing),
+            QuestionSetState::Completed => {
+                self.end_without_answer(id, QuestionSetState::Completed, now).map(|_| Cleaned::Nothing)
+            }
             QuestionSetState::Rejected | QuestionSetState::TimedOut | QuestionSetState::Abandoned => {
                 Ok(Cleaned::Nothing)
             }

@@ -68,16 +68,21 @@ impl QuestionFolder {
 
     /// Ends a pending set without a human as timed out or abandoned. `Completed` updates the status of a set whose
     /// answerer died after it wrote the answers. Returns false if the set had already ended; then nothing changes.
-    pub fn settle(&self, id: &QuestionSetId, state: QuestionSetState, now: Timestamp) -> Result<bool, QuestionError> {
-        self.end_without_answer(id, state, None, now)
+    pub fn end_without_answer(
+        &self,
+        id: &QuestionSetId,
+        state: QuestionSetState,
+        now: Timestamp,
+    ) -> Result<bool, QuestionError> {
+        self.end_with_reason(id, state, None, now)
     }
 
     /// Abandons a pending set and records the reason. Returns false if the set had already ended.
     pub fn abandon(&self, id: &QuestionSetId, why: &str, now: Timestamp) -> Result<bool, QuestionError> {
-        self.end_without_answer(id, QuestionSetState::Abandoned, Some(why), now)
+        self.end_with_reason(id, QuestionSetState::Abandoned, Some(why), now)
     }
 
-    fn end_without_answer(
+    fn end_with_reason(
         &self,
         id: &QuestionSetId,
         state: QuestionSetState,

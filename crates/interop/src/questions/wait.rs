@@ -33,7 +33,7 @@ pub enum Waited {
 
 impl QuestionFolder {
     /// Waits until the set has ended. After `timeout`, marks the set as timed out. To stop a wait from another thread
-    /// or process, end the set with `settle`.
+    /// or process, end the set with `end_without_answer`.
     pub fn wait(
         &self,
         id: &QuestionSetId,
@@ -44,7 +44,7 @@ impl QuestionFolder {
         if let Some(ended) = waiter.wait(timeout)? {
             return Ok(ended);
         }
-        match self.settle(id, QuestionSetState::TimedOut, clock::now()) {
+        match self.end_without_answer(id, QuestionSetState::TimedOut, clock::now()) {
             // Another process ended the set first.
             Ok(false) => Ok(waiter.look()?.unwrap_or(Waited::TimedOut)),
             Ok(true) => Ok(Waited::TimedOut),

@@ -29,7 +29,7 @@ fn ask_23_finished_sets_expire_and_pending_sets_stay() {
         .iter()
         .map(|state| {
             let id = fixture.ask();
-            fixture.folder.settle(&id, *state, NOW).expect("pending");
+            fixture.folder.end_without_answer(&id, *state, NOW).expect("pending");
             id
         })
         .collect();

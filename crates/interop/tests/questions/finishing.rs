@@ -66,10 +66,13 @@ fn ask_07_ask_08_only_a_pending_set_times_out_or_is_abandoned() {
     let fixture = Fixture::new();
     for state in [QuestionSetState::TimedOut, QuestionSetState::Abandoned] {
         let id = fixture.ask();
-        assert!(fixture.folder.settle(&id, state, LATER).expect("pending"));
+        assert!(fixture.folder.end_without_answer(&id, state, LATER).expect("pending"));
         assert_eq!((fixture.read(&id).state, fixture.read(&id).modified_at), (state, LATER));
         assert_eq!(fixture.json(&id, "status.json")["status"], state.as_str());
-        assert!(!fixture.folder.settle(&id, QuestionSetState::Abandoned, LATER).expect("exists"), "already ended");
+        assert!(
+            !fixture.folder.end_without_answer(&id, QuestionSetState::Abandoned, LATER).expect("exists"),
+            "already ended"
+        );
         assert_eq!(fixture.read(&id).state, state);
     }
     let id = fixture.ask();
@@ -77,7 +80,7 @@ fn ask_07_ask_08_only_a_pending_set_times_out_or_is_abandoned() {
     assert_eq!(fixture.read(&id).abandon_reason.as_deref(), Some("the client went away"));
     for never in [QuestionSetState::Pending, QuestionSetState::Rejected, QuestionSetState::Completed] {
         let id = fixture.ask();
-        assert!(!fixture.folder.settle(&id, never, LATER).expect("exists"), "settle cannot do that");
+        assert!(!fixture.folder.end_without_answer(&id, never, LATER).expect("exists"), "only a human can do that");
         assert_eq!(fixture.read(&id).state, QuestionSetState::Pending);
     }
 }
@@ -93,7 +96,7 @@ fn ask_17_the_error_names_a_missing_set() {
         assert_not_found(fixture.folder.reject(&missing(), None, NOW));
         assert_not_found(fixture.folder.mark_read(&missing(), NOW));
         assert_not_found(fixture.folder.dismiss(&missing()));
-        assert_not_found(fixture.folder.settle(&missing(), QuestionSetState::TimedOut, NOW).map(drop));
+        assert_not_found(fixture.folder.end_without_answer(&missing(), QuestionSetState::TimedOut, NOW).map(drop));
         assert_not_found(fixture.folder.read(&missing()).map(drop));
         fixture.ask();
     }
@@ -135,7 +138,9 @@ fn a_finished_set_cannot_be_finished_again() {
     let ends: [(QuestionSetState, End); 4] = [
         (QuestionSetState::Completed, |folder, id| folder.answer(id, choose("SQLite"), NOW)),
         (QuestionSetState::Rejected, |folder, id| folder.reject(id, Some("no"), NOW)),
-        (QuestionSetState::TimedOut, |folder, id| folder.settle(id, QuestionSetState::TimedOut, NOW).map(drop)),
+        (QuestionSetState::TimedOut, |folder, id| {
+            folder.end_without_answer(id, QuestionSetState::TimedOut, NOW).map(drop)
+        }),
         (QuestionSetState::Abandoned, |folder, id| folder.abandon(id, "gone", NOW).map(drop)),
     ];
     let fixture = Fixture::new();

@@ -128,9 +128,12 @@ fn answers_count_before_another_tool_updates_the_status() {
     let error = fixture.folder.answer(&id, choose("PostgreSQL"), NOW).expect_err("answered");
     assert!(matches!(error, QuestionError::AlreadyFinished { state: QuestionSetState::Completed, .. }), "{error}");
     assert!(fixture.folder.reject(&id, None, NOW).is_err());
-    assert!(!fixture.folder.settle(&id, QuestionSetState::TimedOut, NOW).expect("exists"));
+    assert!(!fixture.folder.end_without_answer(&id, QuestionSetState::TimedOut, NOW).expect("exists"));
     assert_eq!(fixture.text(&id, "answers.json"), ANSWERS);
-    assert!(fixture.folder.settle(&id, QuestionSetState::Completed, NOW).expect("exists"), "the status is updated");
+    assert!(
+        fixture.folder.end_without_answer(&id, QuestionSetState::Completed, NOW).expect("exists"),
+        "the status is updated"
+    );
     assert_eq!(fixture.json(&id, "status.json")["status"], "completed");
 }
 

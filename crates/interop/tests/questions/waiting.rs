@@ -124,8 +124,8 @@ fn abandoning_or_removing_a_set_ends_the_wait() {
     let waited = wait_while(&fixture, &id, || assert!(fixture.folder.abandon(&id, "cancelled", NOW).expect("pending")));
     assert_eq!(waited, Waited::Abandoned(Some("cancelled".into())));
     let id = fixture.ask();
-    let settle = || assert!(fixture.folder.settle(&id, QuestionSetState::TimedOut, NOW).expect("pending"));
-    assert_eq!(wait_while(&fixture, &id, settle), Waited::TimedOut);
+    let end = || assert!(fixture.folder.end_without_answer(&id, QuestionSetState::TimedOut, NOW).expect("pending"));
+    assert_eq!(wait_while(&fixture, &id, end), Waited::TimedOut);
     let id = fixture.ask();
     let away = fixture.root().join("away");
     let waited = wait_while(&fixture, &id, || std::fs::rename(fixture.path(&id, ""), away).expect("exists"));
