@@ -8,8 +8,8 @@ use coven_domain::operation::{Operation, OperationKind};
 use coven_domain::query::AgentQuery;
 use coven_domain::task::{FieldChange, Task, TaskState};
 use coven_holder::clock;
-use coven_interop::legacy::{self, Found, Import, Known, Legacy, LegacyFile, import};
-pub use coven_interop::legacy::{Counts, Left};
+use coven_interop::legacy::{self, Import, Known, Legacy, LegacyFile, LegacyFindings, import};
+pub use coven_interop::legacy::{Counts, SkippedItem};
 use coven_store::{Change, StoreError, Tx};
 
 use super::Engine;
@@ -28,9 +28,9 @@ const STEPS: u64 = 3;
 pub struct Migrated {
     pub taken: Counts,
     pub known: Counts,
-    pub left: Vec<Left>,
+    pub left: Vec<SkippedItem>,
     /// Files that hold nothing to take.
-    pub leftovers: Vec<Left>,
+    pub leftovers: Vec<SkippedItem>,
     /// Files with the names they have now.
     pub renamed: Vec<(String, String)>,
 }
@@ -49,7 +49,7 @@ impl Engine {
     async fn migrate(&self, dry_run: bool, report: &Reporter) -> Result<Migrated, EngineError> {
         let home = self.home.clone();
         report.step(0, Some(STEPS), "reading the files of the older coven");
-        let Found { legacy, mut left, leftovers, files } =
+        let LegacyFindings { legacy, mut left, leftovers, files } =
             blocking(move || legacy::read(home.path(), home.project_root().as_deref())).await;
         report.step(1, Some(STEPS), "importing");
         let mut tx = self.store.begin().await?;
@@ -137,7 +137,7 @@ fn imported_fields(task: &Task) -> Vec<FieldChange> {
     [task.first_fields(), new.differences(task)].concat()
 }
 
-fn put_aside(files: Vec<LegacyFile>) -> (Vec<(String, String)>, Vec<Left>) {
+fn put_aside(files: Vec<LegacyFile>) -> (Vec<(String, String)>, Vec<SkippedItem>) {
     let (mut renamed, mut failed) = (Vec::new(), Vec::new());
     for file in files {
         match file.put_aside() {

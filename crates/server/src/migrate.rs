@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use coven_api::migrate::{MigrateCounts, MigrateLeft, MigrateRenamed, MigrateRequest, MigrateResponse};
-use coven_engine::migrate::{Counts, Left, Migrated};
+use coven_engine::migrate::{Counts, Migrated, SkippedItem};
 
 use super::App;
 use super::operation::Started;
@@ -25,8 +25,8 @@ pub(super) fn response(done: Migrated, dry_run: bool) -> MigrateResponse {
     }
 }
 
-fn left(left: Vec<Left>) -> Vec<MigrateLeft> {
-    left.into_iter().map(|Left { file, what, why }| MigrateLeft { file, what, why }).collect()
+fn left(left: Vec<SkippedItem>) -> Vec<MigrateLeft> {
+    left.into_iter().map(|SkippedItem { file, what, why }| MigrateLeft { file, what, why }).collect()
 }
 
 fn counts(counts: Counts) -> MigrateCounts {

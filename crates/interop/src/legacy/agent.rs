@@ -1,13 +1,19 @@
 //! Agents of the older daemon, and familiars of the editor extension.
 
-use crate::legacy::records::{Left, Legacy, LegacyAgent, Source};
+use crate::legacy::records::{Legacy, LegacyAgent, SkippedItem, Source};
 use coven_domain::agent::AgentState;
 use serde_json::Value;
 
 use super::fields::Fields;
 
 /// Reads an agent. `key` is the id of its task if the agents are stored by task id.
-pub(super) fn take(value: &Value, key: Option<&str>, source: &Source, legacy: &mut Legacy, left: &mut Vec<Left>) {
+pub(super) fn take(
+    value: &Value,
+    key: Option<&str>,
+    source: &Source,
+    legacy: &mut Legacy,
+    left: &mut Vec<SkippedItem>,
+) {
     let what = key.map_or_else(|| "an agent".to_owned(), |key| format!("agent of {key}"));
     let Some(mut fields) = Fields::of(value, &what, source, left) else { return };
     let Some(task) = fields.text(&["task_id", "taskId"]).or_else(|| key.map(str::to_owned)) else {
@@ -42,7 +48,7 @@ fn starting_as_running(state: AgentState) -> AgentState {
     }
 }
 
-pub(super) fn take_familiar(value: &Value, source: &Source, legacy: &mut Legacy, left: &mut Vec<Left>) {
+pub(super) fn take_familiar(value: &Value, source: &Source, legacy: &mut Legacy, left: &mut Vec<SkippedItem>) {
     let Some(mut fields) = Fields::of(value, "a familiar", source, left) else { return };
     let Some(task) = fields.text(&["taskId", "task_id"]) else { return fields.report("missing task id") };
     fields.set_name(format!("familiar of {task}"));

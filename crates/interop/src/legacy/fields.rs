@@ -1,6 +1,6 @@
 //! The fields of a JSON object. Fields of the wrong type are reported; the others are used.
 
-use crate::legacy::records::{Left, Source};
+use crate::legacy::records::{SkippedItem, Source};
 use coven_domain::Timestamp;
 use serde_json::{Map, Value};
 
@@ -9,12 +9,12 @@ pub(super) struct Fields<'a> {
     /// Name of the object in messages.
     what: String,
     source: &'a Source,
-    left: &'a mut Vec<Left>,
+    left: &'a mut Vec<SkippedItem>,
 }
 
 impl<'a> Fields<'a> {
     /// Returns the fields of an object. Reports any other value.
-    pub fn of(value: &'a Value, what: &str, source: &'a Source, left: &'a mut Vec<Left>) -> Option<Self> {
+    pub fn of(value: &'a Value, what: &str, source: &'a Source, left: &'a mut Vec<SkippedItem>) -> Option<Self> {
         match value {
             Value::Object(map) => Some(Self { map, what: what.to_owned(), source, left }),
             other => {

@@ -8,13 +8,13 @@ use crate::legacy::records::Source;
 use coven_files::{BoundedLine, Lines};
 use serde_json::Value;
 
-use super::{Found, ISSUE, ISSUES, WHOLE, modified_at, opened, task};
+use super::{ISSUE, ISSUES, LegacyFindings, WHOLE, modified_at, opened, task};
 
 /// Path of the file relative to the home.
 const FILE: &str = "../.beads/issues.jsonl";
 
 /// Reads the issues. The file is never renamed: it belongs to the tracker, which may still be in use.
-pub(super) fn read(project: &Path, found: &mut Found) {
+pub(super) fn read(project: &Path, found: &mut LegacyFindings) {
     let path = project.join(".beads/issues.jsonl");
     if fs::symlink_metadata(&path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
         return;
@@ -31,12 +31,12 @@ pub(super) fn read(project: &Path, found: &mut Found) {
     });
     if let Err(why) = result {
         found.left.push(file.left(WHOLE, why));
-        found.legacy.may_lack_tasks = true;
+        found.legacy.is_task_list_partial = true;
     }
 }
 
 /// Reads all lines. Continues after a line that cannot be parsed: the tracker may be writing the last one.
-pub(super) fn take(issues: impl BufRead, file: &Source, found: &mut Found) -> io::Result<()> {
+pub(super) fn take(issues: impl BufRead, file: &Source, found: &mut LegacyFindings) -> io::Result<()> {
     let mut lines = Lines::new(issues, ISSUE);
     for number in 1.. {
         let Some(line) = lines.next_line()? else { break };
@@ -56,7 +56,7 @@ pub(super) fn take(issues: impl BufRead, file: &Source, found: &mut Found) -> io
             }
             Err(why) => {
                 found.left.push(source.left("a task", why));
-                found.legacy.may_lack_tasks = true;
+                found.legacy.is_task_list_partial = true;
             }
         }
     }

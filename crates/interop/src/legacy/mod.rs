@@ -21,7 +21,7 @@ use std::time::UNIX_EPOCH;
 use coven_domain::Timestamp;
 use coven_files::{Limit, Links, ReadError};
 pub use records::{
-    Counts, Import, Known, Left, Legacy, LegacyAgent, LegacyQuestion, LegacyTask, LegacyWorkflow, Source, import,
+    Counts, Import, Known, Legacy, LegacyAgent, LegacyQuestion, LegacyTask, LegacyWorkflow, SkippedItem, Source, import,
 };
 use serde_json::Value;
 
@@ -57,15 +57,15 @@ impl Stamp {
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Found {
+pub struct LegacyFindings {
     pub legacy: Legacy,
-    pub left: Vec<Left>,
+    pub left: Vec<SkippedItem>,
     /// Files without anything to import. They are left in place.
-    pub leftovers: Vec<Left>,
+    pub leftovers: Vec<SkippedItem>,
     pub files: Vec<LegacyFile>,
 }
 
-type Take = fn(&Value, &Source, &mut Legacy, &mut Vec<Left>);
+type Take = fn(&Value, &Source, &mut Legacy, &mut Vec<SkippedItem>);
 
 /// Returns whether the home has old state that `coven db import` would import and rename.
 pub fn is_in(home: &Path) -> bool {
@@ -78,16 +78,16 @@ pub fn is_in(home: &Path) -> bool {
 }
 
 /// Reads all old state. Items that cannot be parsed are reported and left in place.
-pub fn read(home: &Path, project: Option<&Path>) -> Found {
-    let mut found = Found::default();
+pub fn read(home: &Path, project: Option<&Path>) -> LegacyFindings {
+    let mut found = LegacyFindings::default();
     for path in files_in(home, ".", &mut found) {
         match name_of(&path).as_str() {
             "state.json" => {
                 let is_read = read_file(&path, "state.json", state::take, &mut found);
-                found.legacy.may_lack_tasks |= !is_read;
+                found.legacy.is_task_list_partial |= !is_read;
             }
             "session.json" => {
-                let mut session = Found::default();
+                let mut session = LegacyFindings::default();
                 read_file(&path, "session.json", session::take, &mut session);
                 found.leftovers.append(&mut session.left);
             }
@@ -119,7 +119,7 @@ pub fn read(home: &Path, project: Option<&Path>) -> Found {
 }
 
 /// Returns the files of a folder, sorted by name. A missing folder has none.
-fn files_in(folder: &Path, shown: &str, found: &mut Found) -> Vec<PathBuf> {
+fn files_in(folder: &Path, shown: &str, found: &mut LegacyFindings) -> Vec<PathBuf> {
     let files: io::Result<Vec<PathBuf>> =
         fs::read_dir(folder).and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
     match files {
@@ -147,13 +147,13 @@ fn final_name(name: &str) -> Option<&str> {
     is_temp.then(|| &name[..stem.len() + ".json".len()])
 }
 
-fn incomplete(name: &str, whole: &str) -> Left {
+fn incomplete(name: &str, whole: &str) -> SkippedItem {
     let source = Source { file: name.to_owned(), ..Source::default() };
     source.left(WHOLE, format!("incomplete file; only a complete {whole} is imported"))
 }
 
 /// Reads a file. Returns whether it contains valid JSON; items that cannot be parsed are reported individually.
-fn read_file(path: &Path, name: &str, take: Take, found: &mut Found) -> bool {
+fn read_file(path: &Path, name: &str, take: Take, found: &mut LegacyFindings) -> bool {
     let mut source = Source { file: name.to_owned(), ..Source::default() };
     let (bytes, metadata) = match bytes_of(path) {
         Ok(read) => read,
@@ -223,7 +223,7 @@ impl LegacyFile {
     }
 
     /// Renames the file and returns its new name, or `None` if it no longer exists.
-    pub fn put_aside(&self) -> Result<Option<String>, Left> {
+    pub fn put_aside(&self) -> Result<Option<String>, SkippedItem> {
         let source = Source { file: self.name.clone(), ..Source::default() };
         let failed = |error: io::Error| source.left(WHOLE, format!("imported, but cannot be renamed: {error}"));
         match fs::symlink_metadata(&self.path) {

@@ -1,12 +1,12 @@
 //! Questions of the older daemon, one file each.
 
-use crate::legacy::records::{Left, Legacy, LegacyQuestion, Source};
+use crate::legacy::records::{Legacy, LegacyQuestion, SkippedItem, Source};
 use coven_domain::question::Choice;
 use serde_json::Value;
 
 use super::fields::Fields;
 
-pub(super) fn take(value: &Value, source: &Source, legacy: &mut Legacy, left: &mut Vec<Left>) {
+pub(super) fn take(value: &Value, source: &Source, legacy: &mut Legacy, left: &mut Vec<SkippedItem>) {
     let Some(mut fields) = Fields::of(value, "a question", source, left) else { return };
     let Some(id) = fields.text(&["id"]) else { return fields.report("missing id") };
     fields.set_name(format!("question {id}"));

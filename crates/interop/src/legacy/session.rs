@@ -1,12 +1,12 @@
 //! The session of the editor extension. It is not imported because it ended with its process.
 
-use crate::legacy::records::{Left, Legacy, Source};
+use crate::legacy::records::{Legacy, SkippedItem, Source};
 use serde_json::Value;
 
 use super::WHOLE;
 use super::fields::Fields;
 
-pub(super) fn take(value: &Value, source: &Source, _legacy: &mut Legacy, left: &mut Vec<Left>) {
+pub(super) fn take(value: &Value, source: &Source, _legacy: &mut Legacy, left: &mut Vec<SkippedItem>) {
     let Some(mut fields) = Fields::of(value, WHOLE, source, left) else { return };
     if fields.value(&["status", "sessionId", "session_id", "featureBranch", "feature_branch"]).is_none() {
         return fields.report("unknown format");

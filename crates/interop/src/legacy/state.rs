@@ -1,20 +1,20 @@
 //! The older daemon's `state.json`, in all of its formats.
 
-use crate::legacy::records::{Left, Legacy, Source};
+use crate::legacy::records::{Legacy, SkippedItem, Source};
 use serde_json::Value;
 
 use super::fields::json_type;
 use super::{WHOLE, agent, question, task, workflow};
 
-type Take<'a> = &'a mut dyn FnMut(&Value, Option<&str>, &mut Legacy, &mut Vec<Left>);
+type Take<'a> = &'a mut dyn FnMut(&Value, Option<&str>, &mut Legacy, &mut Vec<SkippedItem>);
 
 /// Fields that are not imported: which session or workflow was active, and data that the agents also have.
 const IGNORED_FIELDS: [&str; 5] = ["workflow", "session", "last_task_sync", "session_started", "version"];
 
-pub(super) fn take(value: &Value, source: &Source, legacy: &mut Legacy, left: &mut Vec<Left>) {
+pub(super) fn take(value: &Value, source: &Source, legacy: &mut Legacy, left: &mut Vec<SkippedItem>) {
     let Value::Object(map) = value else {
         left.push(source.left(WHOLE, format!("expected an object, not {}", json_type(value))));
-        legacy.may_lack_tasks = true;
+        legacy.is_task_list_partial = true;
         return;
     };
     let is_known =
@@ -22,14 +22,14 @@ pub(super) fn take(value: &Value, source: &Source, legacy: &mut Legacy, left: &m
     if !map.is_empty() && !map.keys().any(|key| is_known(key)) {
         let keys: Vec<&str> = map.keys().take(5).map(String::as_str).collect();
         left.push(source.left(WHOLE, format!("unknown format with the keys {}", keys.join(", "))));
-        legacy.may_lack_tasks = true;
+        legacy.is_task_list_partial = true;
         return;
     }
     let is_list = each(map.get("tasks"), "tasks", source, legacy, left, &mut |value, key, legacy, left| {
         let task = task::read(value, key, source, legacy, left);
         legacy.tasks.extend(task);
     });
-    legacy.may_lack_tasks |= !is_list;
+    legacy.is_task_list_partial |= !is_list;
     each(map.get("agents"), "agents", source, legacy, left, &mut |value, key, legacy, left| {
         agent::take(value, key, source, legacy, left);
     });
@@ -47,7 +47,7 @@ fn each(
     what: &str,
     source: &Source,
     legacy: &mut Legacy,
-    left: &mut Vec<Left>,
+    left: &mut Vec<SkippedItem>,
     take: Take<'_>,
 ) -> bool {
     match values {

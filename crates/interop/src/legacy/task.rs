@@ -1,22 +1,22 @@
 //! Tasks of the older coven and of the tracker.
 
-use crate::legacy::records::{Left, Legacy, LegacyTask, Source};
+use crate::legacy::records::{Legacy, LegacyTask, SkippedItem, Source};
 use coven_domain::task::{Priority, TaskState};
 use serde_json::Value;
 
 use super::fields::Fields;
 
-/// Reads a task. Reports one that cannot be parsed and adds its id to `unclear_tasks`.
+/// Reads a task. Reports one that cannot be parsed and adds its id to `unparsed_tasks`.
 pub(super) fn read(
     value: &Value,
     key: Option<&str>,
     source: &Source,
     legacy: &mut Legacy,
-    left: &mut Vec<Left>,
+    left: &mut Vec<SkippedItem>,
 ) -> Option<LegacyTask> {
     let what = key.map_or_else(|| "a task".to_owned(), |key| format!("task {key}"));
     let Some(mut fields) = Fields::of(value, &what, source, left) else {
-        legacy.unclear_tasks.extend(key.map(str::to_owned));
+        legacy.unparsed_tasks.extend(key.map(str::to_owned));
         return None;
     };
     let Some(id) = fields.text(&["id"]).or_else(|| key.map(str::to_owned)) else {
@@ -26,7 +26,7 @@ pub(super) fn read(
     fields.set_name(format!("task {id}"));
     let status = fields.text(&["status"]).unwrap_or_else(|| TaskState::Open.to_string());
     let Some(state) = fields.parse_status(&status) else {
-        legacy.unclear_tasks.insert(id);
+        legacy.unparsed_tasks.insert(id);
         return None;
     };
     let mut task = LegacyTask::new(fields.source(), &id, state);

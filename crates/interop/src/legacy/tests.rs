@@ -39,7 +39,7 @@ impl Fixture {
         fs::write(path, content).expect("disk has space");
     }
 
-    fn read(&self) -> Found {
+    fn read(&self) -> LegacyFindings {
         read(&self.home, Some(self.project.path()))
     }
 
@@ -109,7 +109,7 @@ fn question_file() -> Value {
     })
 }
 
-fn import_all(found: &Found) -> Import {
+fn import_all(found: &LegacyFindings) -> Import {
     let imported = import(&found.legacy, &Known::default());
     assert_eq!((found.left.clone(), imported.left.clone()), (vec![], vec![]));
     imported
@@ -267,7 +267,7 @@ fn invalid_items_are_reported_and_the_others_imported() {
 
     let ids: Vec<&str> = found.legacy.tasks.iter().map(|task| task.id.as_str()).collect();
     assert_eq!(ids, ["good", "half", "low"]);
-    assert_eq!(found.legacy.unclear_tasks.iter().collect::<Vec<_>>(), ["odd"]);
+    assert_eq!(found.legacy.unparsed_tasks.iter().collect::<Vec<_>>(), ["odd"]);
     let whats: Vec<String> = fixture.left().into_iter().map(|(what, _)| what).collect();
     let expected = [
         "task odd",
@@ -304,7 +304,7 @@ fn unknown_formats_are_reported() {
         assert_eq!(left.len(), 1, "{name} {content}: {left:?}");
         assert_eq!(left[0].file, name);
     }
-    assert!(Fixture::with("state.json", &json!({ "tasks": 1 })).read().legacy.may_lack_tasks);
+    assert!(Fixture::with("state.json", &json!({ "tasks": 1 })).read().legacy.is_task_list_partial);
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn a_file_truncated_anywhere_is_reported_and_not_imported() {
             let reported = [found.left, found.leftovers].concat();
             assert_eq!((reported.len(), found.files.len()), (1, 0), "{name} truncated at {end}");
             assert!(reported[0].why.contains("line 1"), "{reported:?}");
-            assert_eq!(found.legacy.may_lack_tasks, name == "state.json");
+            assert_eq!(found.legacy.is_task_list_partial, name == "state.json");
         }
     }
 }
@@ -345,7 +345,7 @@ fn a_file_with_any_changed_byte_never_causes_a_panic() {
                 let mut broken = text.clone();
                 broken[at] = byte;
                 let Ok(value) = serde_json::from_slice(&broken) else { continue };
-                let mut found = Found::default();
+                let mut found = LegacyFindings::default();
                 take(&value, &Source::default(), &mut found.legacy, &mut found.left);
                 import(&found.legacy, &Known::default());
             }
@@ -459,7 +459,7 @@ fn a_renamed_file_does_not_replace_an_earlier_one() {
 
     assert_eq!(file.put_aside(), Ok(None), "the file no longer exists");
     assert_eq!(fs::read(fixture.home.join("workflows/a.json.migrated")).expect("backup exists"), b"older");
-    assert_eq!(fixture.read(), Found::default());
+    assert_eq!(fixture.read(), LegacyFindings::default());
     assert!(!is_in(&fixture.home));
 }
 

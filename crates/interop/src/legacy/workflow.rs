@@ -2,18 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use crate::legacy::records::{Left, Legacy, LegacyWorkflow, Source};
+use crate::legacy::records::{Legacy, LegacyWorkflow, SkippedItem, Source};
 use coven_domain::workflow::{StepResult, WorkflowState};
 use serde_json::Value;
 
 use super::fields::Fields;
 
-pub(super) fn take(value: &Value, source: &Source, legacy: &mut Legacy, left: &mut Vec<Left>) {
+pub(super) fn take(value: &Value, source: &Source, legacy: &mut Legacy, left: &mut Vec<SkippedItem>) {
     take_keyed(value, None, source, legacy, left);
 }
 
 /// Reads a run. `key` is the id of its task if the runs are stored by task id.
-pub(super) fn take_keyed(value: &Value, key: Option<&str>, source: &Source, legacy: &mut Legacy, left: &mut Vec<Left>) {
+pub(super) fn take_keyed(
+    value: &Value,
+    key: Option<&str>,
+    source: &Source,
+    legacy: &mut Legacy,
+    left: &mut Vec<SkippedItem>,
+) {
     let Some(mut fields) = Fields::of(value, "a workflow", source, left) else { return };
     let Some(task) = fields.text(&["task_id", "taskId"]).or_else(|| key.map(str::to_owned)) else {
         return fields.report("missing task id");

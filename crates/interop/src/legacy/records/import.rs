@@ -4,7 +4,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::task::{Attempt, convert, merge_copy, merge_state, placeholder};
-use super::{Left, Legacy, LegacyAgent, LegacyQuestion, LegacyTask, LegacyWorkflow, Source, task_id};
+use super::{Legacy, LegacyAgent, LegacyQuestion, LegacyTask, LegacyWorkflow, SkippedItem, Source, task_id};
 use coven_domain::agent::{Agent, AgentState};
 use coven_domain::question_set::QuestionSetState;
 use coven_domain::task::links::{self, Links};
@@ -44,7 +44,7 @@ pub struct Import {
     pub questions: Vec<TerminalPrompt>,
     /// Records that already exist and stay unchanged.
     pub known: Counts,
-    pub left: Vec<Left>,
+    pub left: Vec<SkippedItem>,
 }
 
 impl Import {
@@ -166,9 +166,9 @@ fn task_state_after(run: WorkflowState) -> TaskState {
 fn tasks(
     legacy: &Legacy,
     attempts: &BTreeMap<TaskId, Attempt>,
-    left: &mut Vec<Left>,
+    left: &mut Vec<SkippedItem>,
 ) -> (BTreeMap<TaskId, Task>, BTreeSet<TaskId>) {
-    let mut unclear: BTreeSet<TaskId> = legacy.unclear_tasks.iter().map(|name| task_id(name)).collect();
+    let mut unclear: BTreeSet<TaskId> = legacy.unparsed_tasks.iter().map(|name| task_id(name)).collect();
     let mut records = deduplicate(&legacy.issues, left);
     for (id, issue) in &mut records {
         let known = attempts.get(id).and_then(|attempt| attempt.state);
@@ -194,7 +194,7 @@ fn tasks(
     (tasks, unclear)
 }
 
-fn deduplicate(found: &[LegacyTask], left: &mut Vec<Left>) -> BTreeMap<TaskId, LegacyTask> {
+fn deduplicate(found: &[LegacyTask], left: &mut Vec<SkippedItem>) -> BTreeMap<TaskId, LegacyTask> {
     let mut records = BTreeMap::new();
     for task in found {
         match records.entry(task_id(&task.id)) {
@@ -214,7 +214,7 @@ fn add_placeholders(
     attempts: &BTreeMap<TaskId, Attempt>,
     tasks: &mut BTreeMap<TaskId, Task>,
 ) {
-    if legacy.may_lack_tasks {
+    if legacy.is_task_list_partial {
         return;
     }
     let done: BTreeSet<TaskId> = legacy
@@ -240,9 +240,9 @@ fn add_placeholders(
 }
 
 /// Sets the dependencies and parent of each task. Skips links to missing tasks and links that form a cycle.
-fn link(legacy: &Legacy, known: &Known, tasks: &mut BTreeMap<TaskId, Task>, left: &mut Vec<Left>) {
+fn link(legacy: &Legacy, known: &Known, tasks: &mut BTreeMap<TaskId, Task>, left: &mut Vec<SkippedItem>) {
     let (mut depends_on, mut parents) = (Links::new(), Links::new());
-    let mut cycle_errors: BTreeMap<(TaskId, TaskId), Left> = BTreeMap::new();
+    let mut cycle_errors: BTreeMap<(TaskId, TaskId), SkippedItem> = BTreeMap::new();
     for found in legacy.tasks.iter().chain(&legacy.issues) {
         let id = task_id(&found.id);
         if !tasks.contains_key(&id) {

@@ -21,7 +21,7 @@ const NAMESPACE: Uuid = uuid!("6b0c5a86-4f0f-4c52-9d5a-0f6f3ad1c0e7");
 
 /// An item that was not imported, and why.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Left {
+pub struct SkippedItem {
     /// Relative to the home.
     pub file: String,
     pub what: String,
@@ -38,12 +38,12 @@ pub struct Source {
 }
 
 impl Source {
-    pub fn left(&self, what: impl Into<String>, why: impl Into<String>) -> Left {
+    pub fn left(&self, what: impl Into<String>, why: impl Into<String>) -> SkippedItem {
         let what = match self.line {
             Some(line) => format!("line {line}: {}", what.into()),
             None => what.into(),
         };
-        Left { file: self.file.clone(), what, why: why.into() }
+        SkippedItem { file: self.file.clone(), what, why: why.into() }
     }
 }
 
@@ -163,9 +163,9 @@ pub struct Legacy {
     pub workflows: Vec<LegacyWorkflow>,
     pub questions: Vec<LegacyQuestion>,
     /// Ids of tasks that exist but could not be parsed.
-    pub unclear_tasks: BTreeSet<String>,
+    pub unparsed_tasks: BTreeSet<String>,
     /// Whether a file with tasks could not be read completely, so that any task may be missing.
-    pub may_lack_tasks: bool,
+    pub is_task_list_partial: bool,
 }
 
 impl Legacy {

@@ -227,8 +227,8 @@ fn a_missing_task_with_runs_gets_a_placeholder() {
 #[test]
 fn a_task_that_may_be_in_a_damaged_file_gets_no_placeholder() {
     let run = vec![workflow("a", WorkflowState::Running)];
-    let broken = Legacy { workflows: run.clone(), may_lack_tasks: true, ..Legacy::default() };
-    let unclear = Legacy { workflows: run.clone(), unclear_tasks: ["a".to_owned()].into(), ..Legacy::default() };
+    let broken = Legacy { workflows: run.clone(), is_task_list_partial: true, ..Legacy::default() };
+    let unclear = Legacy { workflows: run.clone(), unparsed_tasks: ["a".to_owned()].into(), ..Legacy::default() };
     let long = LegacyTask { body: Some("x".repeat(2 << 20)), ..task("a", TaskState::Open) };
     let refused = Legacy { tasks: vec![long], workflows: run, ..Legacy::default() };
     for legacy in [broken, unclear, refused] {

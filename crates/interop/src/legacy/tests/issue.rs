@@ -80,11 +80,11 @@ fn issues_are_read_only_from_the_project_of_the_home() {
         fs::create_dir(project.path().join(folder)).expect("disk has space");
     }
     fs::write(project.path().join(".beads/issues.jsonl"), lines(&issues())).expect("disk has space");
-    assert_eq!(read(&project.path().join("elsewhere"), None), Found::default());
+    assert_eq!(read(&project.path().join("elsewhere"), None), LegacyFindings::default());
     // A tracker without issues is not reported either.
     let fixture = Fixture::new();
     fixture.write("../.beads/config.yaml", b"x");
-    assert_eq!(fixture.read(), Found::default());
+    assert_eq!(fixture.read(), LegacyFindings::default());
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn a_truncated_issue_is_reported_by_line_and_the_others_imported() {
     let text = lines(&issues());
     let ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
     for end in 0..text.len() {
-        let mut found = Found::default();
+        let mut found = LegacyFindings::default();
         let source = Source { file: ISSUES.to_owned(), ..Source::default() };
         issue::take(&text.as_bytes()[..end], &source, &mut found).expect("memory is readable");
 
@@ -100,7 +100,7 @@ fn a_truncated_issue_is_reported_by_line_and_the_others_imported() {
         assert_eq!(found.legacy.issues.len(), complete, "truncated at {end}");
         let line_start = ends.iter().rfind(|at| **at < end).map_or(0, |at| at + 1);
         let is_torn = end > line_start && !ends.contains(&end);
-        assert_eq!(found.legacy.may_lack_tasks, is_torn, "truncated at {end}");
+        assert_eq!(found.legacy.is_task_list_partial, is_torn, "truncated at {end}");
         let left: Vec<(String, String)> = found.left.into_iter().map(|it| (it.what, it.why)).collect();
         let expected =
             (format!("line {}: a task", complete + 1), format!("truncated JSON at column {}", end - line_start));
@@ -115,7 +115,7 @@ fn issues_with_any_changed_byte_are_imported_or_reported() {
         for byte in [b'"', b'9', b'\n', 0xff] {
             let mut broken = text.clone();
             broken[at] = byte;
-            let mut found = Found::default();
+            let mut found = LegacyFindings::default();
             issue::take(&broken[..], &Source::default(), &mut found).expect("memory is readable");
             import(&found.legacy, &Known::default());
             let read = found.legacy.issues.len();
@@ -179,8 +179,8 @@ fn invalid_lines_are_reported_and_the_others_imported() {
     let ids: Vec<&str> = found.legacy.issues.iter().map(|issue| issue.id.as_str()).collect();
     assert_eq!(ids, ["app-1", "app-8", "app-9"]);
     assert_eq!(found.legacy.issues[1].depends_on, ["app-1"], "a link without a type is a dependency");
-    assert_eq!(found.legacy.unclear_tasks, ["app-7".to_owned()].into());
-    assert!(found.legacy.may_lack_tasks, "any task may be in the first line");
+    assert_eq!(found.legacy.unparsed_tasks, ["app-7".to_owned()].into());
+    assert!(found.legacy.is_task_list_partial, "any task may be in the first line");
 }
 
 #[test]
