@@ -1,8 +1,8 @@
-//! Taking over the older coven's files, on the wire.
+//! The import of an older coven's files, on the wire.
 
 use serde::{Deserialize, Serialize};
 
-/// `POST /api/v1/migrate`: takes over what lies in the home, or only says what that would be.
+/// `POST /api/v1/migrate`: imports the old files in the home, or reports what an import would do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -10,7 +10,7 @@ pub struct MigrateRequest {
     pub dry_run: bool,
 }
 
-/// How many of each.
+/// Number of records of each kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MigrateCounts {
@@ -20,17 +20,17 @@ pub struct MigrateCounts {
     pub questions: usize,
 }
 
-/// Something that was not taken; its file stays where it is.
+/// An item that was not imported; its file stays in place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct MigrateLeft {
+pub struct MigrateSkipped {
     /// Relative to the home.
     pub file: String,
     pub what: String,
     pub why: String,
 }
 
-/// A file all of which is in the store.
+/// A file that was imported completely and renamed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MigrateRenamed {
@@ -38,17 +38,22 @@ pub struct MigrateRenamed {
     pub to: String,
 }
 
-/// What was taken and what was not; with `dry_run` what would be.
+/// The result of an import, or with `dry_run` the result that it would have. Older versions named the fields
+/// `taken`, `known` and `left`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MigrateResponse {
     pub dry_run: bool,
-    pub taken: MigrateCounts,
-    /// In the store from before, and left as it is there.
-    pub known: MigrateCounts,
-    pub left: Vec<MigrateLeft>,
-    /// Files that hold nothing to take, such as an interrupted write; they do not make a migration incomplete.
+    #[serde(alias = "taken")]
+    pub imported: MigrateCounts,
+    /// Records that the store already had; they are unchanged.
+    #[serde(alias = "known")]
+    pub already_present: MigrateCounts,
+    /// Items that were not imported, with the reason.
+    #[serde(alias = "left")]
+    pub skipped: Vec<MigrateSkipped>,
+    /// Files without anything to import, such as an interrupted write; they do not make an import incomplete.
     #[serde(default)]
-    pub leftovers: Vec<MigrateLeft>,
+    pub leftovers: Vec<MigrateSkipped>,
     pub renamed: Vec<MigrateRenamed>,
 }

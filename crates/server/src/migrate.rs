@@ -1,7 +1,7 @@
 //! The older coven's files over HTTP.
 
 use axum::extract::State;
-use coven_api::migrate::{MigrateCounts, MigrateLeft, MigrateRenamed, MigrateRequest, MigrateResponse};
+use coven_api::migrate::{MigrateCounts, MigrateRenamed, MigrateRequest, MigrateResponse, MigrateSkipped};
 use coven_engine::migrate::{Counts, Migrated, SkippedItem};
 
 use super::App;
@@ -17,16 +17,16 @@ pub(super) fn response(done: Migrated, dry_run: bool) -> MigrateResponse {
     let renamed = done.renamed.into_iter().map(|(file, to)| MigrateRenamed { file, to });
     MigrateResponse {
         dry_run,
-        taken: counts(done.taken),
-        known: counts(done.known),
-        left: left(done.left),
-        leftovers: left(done.leftovers),
+        imported: counts(done.taken),
+        already_present: counts(done.known),
+        skipped: skipped(done.left),
+        leftovers: skipped(done.leftovers),
         renamed: renamed.collect(),
     }
 }
 
-fn left(left: Vec<SkippedItem>) -> Vec<MigrateLeft> {
-    left.into_iter().map(|SkippedItem { file, what, why }| MigrateLeft { file, what, why }).collect()
+fn skipped(items: Vec<SkippedItem>) -> Vec<MigrateSkipped> {
+    items.into_iter().map(|SkippedItem { file, what, why }| MigrateSkipped { file, what, why }).collect()
 }
 
 fn counts(counts: Counts) -> MigrateCounts {

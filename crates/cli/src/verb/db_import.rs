@@ -58,15 +58,15 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             true => print_json(&serde_json::to_vec(&done).map_err(coven_client::ClientError::from)?)?,
             false => output::text(&text(&done))?,
         }
-        Ok(if done.left.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(if done.skipped.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     })
 }
 
 fn text(done: &MigrateResponse) -> String {
-    let (taken, known) = (done.taken, done.known);
+    let (imported, present) = (done.imported, done.already_present);
     let nothing = MigrateCounts::default();
-    if (taken, known) == (nothing, nothing)
-        && done.left.is_empty()
+    if (imported, present) == (nothing, nothing)
+        && done.skipped.is_empty()
         && done.renamed.is_empty()
         && done.leftovers.is_empty()
     {
@@ -74,24 +74,24 @@ fn text(done: &MigrateResponse) -> String {
     }
     let (take, rename) = if done.dry_run { ("to import", "to rename") } else { ("imported", "renamed") };
     let mut text = String::new();
-    for (what, taken, known) in [
-        ("tasks", taken.tasks, known.tasks),
-        ("agents", taken.agents, known.agents),
-        ("workflows", taken.workflows, known.workflows),
-        ("questions", taken.questions, known.questions),
+    for (what, imported, present) in [
+        ("tasks", imported.tasks, present.tasks),
+        ("agents", imported.agents, present.agents),
+        ("workflows", imported.workflows, present.workflows),
+        ("questions", imported.questions, present.questions),
     ] {
-        let known = if known == 0 { String::new() } else { format!(", {known} already present") };
-        text.push_str(&format!("{what:<10} {taken} {take}{known}\n"));
+        let present = if present == 0 { String::new() } else { format!(", {present} already present") };
+        text.push_str(&format!("{what:<10} {imported} {take}{present}\n"));
     }
     for file in &done.renamed {
         text.push_str(&format!("{rename:<10} {} to {}\n", sanitize_line(&file.file), sanitize_line(&file.to)));
     }
-    for left in &done.left {
+    for item in &done.skipped {
         text.push_str(&format!(
             "skipped    {}: {}: {}\n",
-            sanitize_line(&left.file),
-            sanitize_line(&left.what),
-            sanitize_line(&left.why)
+            sanitize_line(&item.file),
+            sanitize_line(&item.what),
+            sanitize_line(&item.why)
         ));
     }
     for leftover in &done.leftovers {
@@ -99,7 +99,7 @@ fn text(done: &MigrateResponse) -> String {
             (sanitize_line(&leftover.file), sanitize_line(&leftover.what), sanitize_line(&leftover.why));
         text.push_str(&format!("leftover   {file}: {what}: {why}\n"));
     }
-    if !done.left.is_empty() {
+    if !done.skipped.is_empty() {
         text.push_str(
             "skipped items stay in their files: fix them and run `coven db import` again, or move the files\n",
         );
@@ -115,7 +115,7 @@ fn text(done: &MigrateResponse) -> String {
 
 #[cfg(test)]
 mod tests {
-    use coven_api::migrate::{MigrateLeft, MigrateRenamed};
+    use coven_api::migrate::{MigrateRenamed, MigrateSkipped};
 
     use super::*;
 
@@ -123,14 +123,18 @@ mod tests {
     fn the_text_lists_imported_present_renamed_and_skipped_items() {
         let done = MigrateResponse {
             dry_run: true,
-            taken: MigrateCounts { tasks: 2, agents: 1, ..MigrateCounts::default() },
-            known: MigrateCounts { workflows: 3, ..MigrateCounts::default() },
-            left: vec![MigrateLeft {
+            imported: MigrateCounts { tasks: 2, agents: 1, ..MigrateCounts::default() },
+            already_present: MigrateCounts { workflows: 3, ..MigrateCounts::default() },
+            skipped: vec![MigrateSkipped {
                 file: "questions/a.json".into(),
                 what: "the file".into(),
                 why: "x\x1b[2J".into(),
             }],
-            leftovers: vec![MigrateLeft { file: "state.json.tmp".into(), what: "the file".into(), why: "torn".into() }],
+            leftovers: vec![MigrateSkipped {
+                file: "state.json.tmp".into(),
+                what: "the file".into(),
+                why: "torn".into(),
+            }],
             renamed: vec![MigrateRenamed { file: "state.json".into(), to: "state.json.migrated".into() }],
         };
         let expected = "tasks      2 to import
@@ -151,9 +155,9 @@ nothing was written or renamed: --dry-run
     fn an_empty_import_is_reported() {
         let done = MigrateResponse {
             dry_run: false,
-            taken: MigrateCounts::default(),
-            known: MigrateCounts::default(),
-            left: vec![],
+            imported: MigrateCounts::default(),
+            already_present: MigrateCounts::default(),
+            skipped: vec![],
             leftovers: vec![],
             renamed: vec![],
         };

@@ -118,8 +118,11 @@ fn store_13_old_state_is_reported_imported_and_renamed() {
 
     let (code, answer) = migrate(&home, &[]);
 
-    assert_eq!((code, answer.dry_run, answer.taken, answer.known), (0, false, ALL, MigrateCounts::default()));
-    assert_eq!((answer.left.clone(), renamed(&answer)), (vec![], OLD_FILES.map(str::to_owned).to_vec()));
+    assert_eq!(
+        (code, answer.dry_run, answer.imported, answer.already_present),
+        (0, false, ALL, MigrateCounts::default())
+    );
+    assert_eq!((answer.skipped.clone(), renamed(&answer)), (vec![], OLD_FILES.map(str::to_owned).to_vec()));
     let to = MigrateRenamed { file: "state.json".into(), to: "state.json.migrated".into() };
     assert!(answer.renamed.contains(&to), "{answer:?}");
     // The files are complete.
@@ -185,7 +188,7 @@ fn store_13_a_dry_run_changes_nothing_and_reports_the_same() {
 
     let (code, answer) = migrate(&home, &["--dry-run"]);
 
-    assert_eq!((code, answer.dry_run, answer.taken), (0, true, ALL));
+    assert_eq!((code, answer.dry_run, answer.imported), (0, true, ALL));
     assert_eq!((contents(&home), state(&home)), (files, before));
     let (_, real) = migrate(&home, &[]);
     assert_eq!(MigrateResponse { dry_run: true, ..real }, answer);
@@ -206,8 +209,8 @@ fn store_13_a_second_run_reports_that_there_is_nothing_to_import() {
     // The same files are not imported again.
     leave_old_state(&home);
     let (code, answer) = migrate(&home, &[]);
-    assert_eq!((code, answer.taken, answer.left.len()), (0, MigrateCounts::default(), 0));
-    assert_eq!(answer.known, MigrateCounts { tasks: 3, ..ALL }, "one task was created only for its agent");
+    assert_eq!((code, answer.imported, answer.skipped.len()), (0, MigrateCounts::default(), 0));
+    assert_eq!(answer.already_present, MigrateCounts { tasks: 3, ..ALL }, "one task was created only for its agent");
     assert!(exists(&home, "state.json.migrated-2") && exists(&home, "state.json.migrated"));
     check_invariants(&home);
 }
@@ -223,9 +226,9 @@ fn store_13_unreadable_files_are_reported_and_kept_until_they_are_fixed() {
 
     let (code, answer) = migrate(&home, &[]);
 
-    assert_eq!((code, answer.taken), (1, ALL));
+    assert_eq!((code, answer.imported), (1, ALL));
     assert_eq!(renamed(&answer), OLD_FILES);
-    let left: Vec<(&str, &str)> = answer.left.iter().map(|it| (it.file.as_str(), it.why.as_str())).collect();
+    let left: Vec<(&str, &str)> = answer.skipped.iter().map(|it| (it.file.as_str(), it.why.as_str())).collect();
     let [(torn, why), (lost, unknown)] = left[..] else { panic!("{left:?}") };
     assert_eq!((torn, lost), ("workflows/torn.json", "questions/lost.json"));
     assert!(why.contains("line 2 column 6"), "{why}");
@@ -234,11 +237,11 @@ fn store_13_unreadable_files_are_reported_and_kept_until_they_are_fixed() {
     // Reported again, and imported after it is fixed.
     assert_eq!(
         migrate(&home, &[]),
-        (1, MigrateResponse { taken: MigrateCounts::default(), renamed: vec![], ..answer })
+        (1, MigrateResponse { imported: MigrateCounts::default(), renamed: vec![], ..answer })
     );
     write(&home, "workflows/torn.json", r#"{"task_id":"app-2","workflow_id":"wf-app-2-1","status":"cancelled"}"#);
     let (_, fixed) = migrate(&home, &[]);
-    assert_eq!((fixed.taken.workflows, renamed(&fixed)), (1, vec!["workflows/torn.json".to_owned()]));
+    assert_eq!((fixed.imported.workflows, renamed(&fixed)), (1, vec!["workflows/torn.json".to_owned()]));
     check_invariants(&home);
 }
 
@@ -254,9 +257,9 @@ fn store_13_issues_of_the_tracker_are_imported_once_and_its_file_is_unchanged() 
 
     let (code, answer) = migrate(&home, &[]);
 
-    assert_eq!((code, answer.taken), (1, MigrateCounts { tasks: 5, agents: 1, ..ALL }), "{answer:?}");
+    assert_eq!((code, answer.imported), (1, MigrateCounts { tasks: 5, agents: 1, ..ALL }), "{answer:?}");
     let reported: Vec<(&str, &str, &str)> =
-        answer.left.iter().map(|it| (it.file.as_str(), it.what.as_str(), it.why.as_str())).collect();
+        answer.skipped.iter().map(|it| (it.file.as_str(), it.what.as_str(), it.why.as_str())).collect();
     let expected = [
         (ISSUES, "line 4: a task", "truncated JSON at column 17"),
         ("familiars/app-9.json", "agent of app-9", "the task was skipped, or may be in a file that cannot be read"),
@@ -274,14 +277,14 @@ fn store_13_issues_of_the_tracker_are_imported_once_and_its_file_is_unchanged() 
     let whole = format!("{lines}{next}\n");
     write(&home, ISSUES, &whole);
     let (code, answer) = migrate(&home, &[]);
-    assert_eq!((code, answer.taken), (0, MigrateCounts { tasks: 2, agents: 1, workflows: 0, questions: 0 }));
-    assert_eq!((answer.known.tasks, renamed(&answer)), (3, vec!["familiars/app-9.json".to_owned()]));
+    assert_eq!((code, answer.imported), (0, MigrateCounts { tasks: 2, agents: 1, workflows: 0, questions: 0 }));
+    assert_eq!((answer.already_present.tasks, renamed(&answer)), (3, vec!["familiars/app-9.json".to_owned()]));
 
     let before = state(&home);
     let (code, answer) = migrate(&home, &[]);
     let nothing = MigrateCounts::default();
-    assert_eq!((code, answer.taken, answer.known), (0, nothing, MigrateCounts { tasks: 4, ..nothing }));
-    assert_eq!((answer.left, answer.renamed, state(&home)), (vec![], vec![], before));
+    assert_eq!((code, answer.imported, answer.already_present), (0, nothing, MigrateCounts { tasks: 4, ..nothing }));
+    assert_eq!((answer.skipped, answer.renamed, state(&home)), (vec![], vec![], before));
     assert_eq!(fs::read_to_string(home.path().join(ISSUES)).expect("readable"), whole);
     assert!(!exists(&home, &format!("{ISSUES}.migrated")));
     home.stop();
@@ -301,8 +304,8 @@ fn store_13_migrate_succeeds_despite_files_with_nothing_to_import() {
 
     let (code, answer) = migrate(&home, &[]);
 
-    assert_eq!((code, answer.taken, renamed(&answer)), (0, ALL, OLD_FILES.map(str::to_owned).to_vec()));
-    assert_eq!(answer.left, []);
+    assert_eq!((code, answer.imported, renamed(&answer)), (0, ALL, OLD_FILES.map(str::to_owned).to_vec()));
+    assert_eq!(answer.skipped, []);
     let reported: Vec<(&str, &str, &str)> =
         answer.leftovers.iter().map(|it| (it.file.as_str(), it.what.as_str(), it.why.as_str())).collect();
     let ended = "sessions are not imported; this one ended with its process; its status was active";
@@ -315,7 +318,7 @@ fn store_13_migrate_succeeds_despite_files_with_nothing_to_import() {
     assert_eq!(reported, expected);
     assert!(expected.iter().all(|(file, ..)| exists(&home, file)));
     let (code, again) = migrate(&home, &[]);
-    assert_eq!((code, again.taken, again.leftovers), (0, MigrateCounts::default(), answer.leftovers));
+    assert_eq!((code, again.imported, again.leftovers), (0, MigrateCounts::default(), answer.leftovers));
     let shown = home.coven(&["migrate"]).expect_success();
     assert!(shown.contains("leftover   workflows/app-1.json.tmp: the file: incomplete file"), "{shown}");
 }
@@ -341,9 +344,9 @@ fn store_13_nothing_is_imported_while_the_tasks_cannot_be_read() {
 
     let (code, answer) = migrate(&home, &[]);
 
-    assert_eq!((code, answer.taken, renamed(&answer).len()), (1, MigrateCounts::default(), 0));
+    assert_eq!((code, answer.imported, renamed(&answer).len()), (1, MigrateCounts::default(), 0));
     write(&home, "state.json", &whole);
-    assert_eq!((migrate(&home, &[]).1.taken, exists(&home, "state.json")), (ALL, false));
+    assert_eq!((migrate(&home, &[]).1.imported, exists(&home, "state.json")), (ALL, false));
     check_invariants(&home);
 }
 
@@ -365,7 +368,7 @@ fn store_02_records_are_imported_once_if_the_daemon_dies_before_renaming_the_fil
     assert_eq!(before["tasks"].as_array().map(Vec::len), Some(4));
     assert!(OLD_FILES.iter().all(|name| exists(&home, name)));
     let (code, answer) = migrate(&home, &[]);
-    assert_eq!((code, answer.taken, answer.left.len()), (0, MigrateCounts::default(), 0));
+    assert_eq!((code, answer.imported, answer.skipped.len()), (0, MigrateCounts::default(), 0));
     assert_eq!((renamed(&answer), state(&home)), (OLD_FILES.map(str::to_owned).to_vec(), before));
     check_invariants(&home);
 }
