@@ -20,11 +20,11 @@ pub struct ErrorDetail {
 }
 
 macro_rules! codes {
-    ($($variant:ident = $word:literal, $status:literal, $exit:literal;)+) => {
+    ($($variant:ident = $word:literal $(| $older:literal)?, $status:literal, $exit:literal;)+) => {
         /// What went wrong, as a program branches on it.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-        pub enum ErrorCode { $(#[serde(rename = $word)] $variant),+ }
+        pub enum ErrorCode { $(#[serde(rename = $word $(, alias = $older)?)] $variant),+ }
 
         impl ErrorCode {
             pub const ALL: &'static [ErrorCode] = &[$(ErrorCode::$variant),+];
@@ -43,8 +43,12 @@ macro_rules! codes {
                 match self { $(Self::$variant => $exit),+ }
             }
 
+            /// Reads a code, also under the name that an older coven stored or sent.
             pub fn from_word(word: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|code| code.as_str() == word)
+                match word {
+                    $($word $(| $older)? => Some(Self::$variant),)+
+                    _ => None,
+                }
             }
         }
     };
@@ -80,18 +84,18 @@ codes! {
     AgentNotFound = "agent_not_found", 404, 3;
     RepoNotFound = "repo_not_found", 404, 3;
     OperationNotFound = "operation_not_found", 404, 3;
-    QuestionNotFound = "question_not_found", 404, 3;
+    InboxItemNotFound = "inbox_item_not_found" | "question_not_found", 404, 3;
     NotSubscribed = "not_subscribed", 404, 3;
     HarnessNotFound = "harness_not_found", 404, 3;
     MethodNotAllowed = "method_not_allowed", 405, 2;
     RequestTimeout = "request_timeout", 408, 1;
     SessionNotLive = "session_not_live", 409, 4;
     SessionRunning = "session_running", 409, 4;
-    SessionRefused = "session_refused", 409, 4;
-    TaskRefused = "task_refused", 409, 4;
+    SessionConflict = "session_conflict" | "session_refused", 409, 4;
+    TaskConflict = "task_conflict" | "task_refused", 409, 4;
     TaskNotReady = "task_not_ready", 409, 4;
     WorkflowRefused = "workflow_refused", 409, 4;
-    NotMerged = "not_merged", 409, 4;
+    MergeFailed = "merge_failed" | "not_merged", 409, 4;
     RepoInUse = "repo_in_use", 409, 4;
     AlreadyAnswered = "already_answered", 409, 4;
     ConversationDamaged = "conversation_damaged", 409, 4;

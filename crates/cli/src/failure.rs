@@ -240,7 +240,7 @@ fn client_hint(error: &ClientError) -> &'static str {
             Some(ErrorCode::UnknownHarness) => "List them with `coven harness list`",
             Some(ErrorCode::RepoNotFound) => "List them with `coven repo list`",
             Some(ErrorCode::RepoInUse) => "End its sessions first; list them with `coven sessions`",
-            Some(ErrorCode::QuestionNotFound) => {
+            Some(ErrorCode::InboxItemNotFound) => {
                 "List pending items with `coven inbox`, all items with `coven inbox --all`"
             }
             Some(ErrorCode::QuestionBroken) => "Remove it with `coven questions dismiss`",

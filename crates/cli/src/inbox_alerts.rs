@@ -25,7 +25,7 @@ pub async fn new_inbox_item(client: &mut Client, event: &SseEvent) -> Result<Opt
 pub async fn item(client: &mut Client, id: &str) -> Result<Option<InboxItem>, ClientError> {
     match client.call(GetInboxItem::of(id)).await {
         Ok(item) => Ok(Some(item)),
-        Err(error) if error.is(ErrorCode::QuestionNotFound) => Ok(None),
+        Err(error) if error.is(ErrorCode::InboxItemNotFound) => Ok(None),
         Err(error) => Err(error),
     }
 }

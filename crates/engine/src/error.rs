@@ -203,10 +203,10 @@ pub enum Kind {
     InvalidWorkflow,
     LaunchFailed,
     NotARepository,
-    NotMerged,
+    MergeFailed,
     OperationNotFound,
     QuestionBroken,
-    QuestionNotFound,
+    InboxItemNotFound,
     RepoInUse,
     RepoNotFound,
     RepoOutsideRoot,
@@ -214,12 +214,12 @@ pub enum Kind {
     SelfAnswer,
     SessionNotFound,
     SessionNotLive,
-    SessionRefused,
+    SessionConflict,
     SessionRunning,
     TaskCycle,
     TaskNotFound,
     TaskNotReady,
-    TaskRefused,
+    TaskConflict,
     TooManySessions,
     TrustRequired,
     Unavailable,
@@ -288,24 +288,24 @@ impl EngineError {
             Self::TaskRefused(_)
             | Self::TaskHasChildren { .. }
             | Self::TaskActive { .. }
-            | Self::TaskHasDependents { .. } => Kind::TaskRefused,
+            | Self::TaskHasDependents { .. } => Kind::TaskConflict,
             Self::TaskNotReady { .. } | Self::TooManyTasks { .. } => Kind::TaskNotReady,
             Self::UnknownDefinition { .. } | Self::BadDefinition { .. } => Kind::InvalidWorkflow,
             Self::WorkflowNotFound(_) => Kind::WorkflowNotFound,
             Self::AgentNotFound(_) => Kind::AgentNotFound,
             Self::WorkflowRefused(_) | Self::AgentRefused(_) => Kind::WorkflowRefused,
-            Self::NotMerged { .. } => Kind::NotMerged,
+            Self::NotMerged { .. } => Kind::MergeFailed,
             Self::OperationNotFound(_) => Kind::OperationNotFound,
             Self::Interrupted { .. } => Kind::Interrupted,
             Self::OperationRefused(_) | Self::OperationPanicked => Kind::Internal,
-            Self::BeingMerged(_) => Kind::TaskRefused,
+            Self::BeingMerged(_) => Kind::TaskConflict,
             Self::AnsweredAlready(_) => Kind::AlreadyAnswered,
             Self::BulkItem { source, .. } => source.kind(),
             Self::NotLive { .. } | Self::HolderGone(_) => Kind::SessionNotLive,
             Self::SessionState { source: SessionStateError::Running | SessionStateError::Launching, .. } => {
                 Kind::SessionRunning
             }
-            Self::SessionState { .. } | Self::Refused(_) | Self::HolderBusy(_) => Kind::SessionRefused,
+            Self::SessionState { .. } | Self::Refused(_) | Self::HolderBusy(_) => Kind::SessionConflict,
             Self::Text(BadText::PromptTooLong { .. } | BadText::PromptNul { .. }) => Kind::InvalidPrompt,
             Self::Text(_) => Kind::InvalidTitle,
             Self::UnknownHarness { .. } => Kind::UnknownHarness,
@@ -331,7 +331,7 @@ impl EngineError {
                 | GitError::TooMuch { .. },
             ) => Kind::GitFailed,
             Self::TooManyAcpSessions { .. } => Kind::TooManySessions,
-            Self::QuestionNotFound(_) => Kind::QuestionNotFound,
+            Self::QuestionNotFound(_) => Kind::InboxItemNotFound,
             Self::Questions(error) => question_kind(error),
             Self::SelfAnswer(_) | Self::UnknownCaller(_) => Kind::SelfAnswer,
             Self::PermissionAnswer { source: AnswerError::AlreadyAnswered(_), .. } => Kind::AlreadyAnswered,
@@ -342,7 +342,7 @@ impl EngineError {
             | Self::CannotResume { .. }
             | Self::NoTurn(_)
             | Self::Busy(_)
-            | Self::NotOpenYet(_) => Kind::SessionRefused,
+            | Self::NotOpenYet(_) => Kind::SessionConflict,
             Self::Invalid(_) => Kind::InvalidRequest,
             Self::LaunchFailed { .. } => Kind::LaunchFailed,
             Self::Store(StoreError::Full) => Kind::DiskFull,
@@ -372,7 +372,7 @@ fn conversation_kind(error: &ConversationError) -> Kind {
 fn question_kind(error: &QuestionError) -> Kind {
     match error {
         QuestionError::BadQuestions(_) | QuestionError::BadAnswers(_) => Kind::InvalidRequest,
-        QuestionError::NotFound { .. } => Kind::QuestionNotFound,
+        QuestionError::NotFound { .. } => Kind::InboxItemNotFound,
         QuestionError::Ambiguous { .. } => Kind::AmbiguousId,
         QuestionError::AlreadyFinished { .. } => Kind::AlreadyAnswered,
         QuestionError::Missing { .. }

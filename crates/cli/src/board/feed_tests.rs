@@ -195,7 +195,7 @@ fn the_last_line_of_a_terminal_and_of_a_conversation_is_told_once() {
     rig.read();
     let screen = json!({"offset": 9, "rows": 24, "cols": 80, "title": null, "text": "one\ntwo\n\n", "spans": []});
     rig.daemon.answers("GET /api/v1/sessions/s1/screen", 200, screen);
-    let refused = json!({"error": {"code": "session_refused", "message": "it has no terminal"}});
+    let refused = json!({"error": {"code": "session_conflict", "message": "it has no terminal"}});
     rig.daemon.answers("GET /api/v1/sessions/s2/screen", 409, refused);
     let said = json!({"number": 3, "id": MESSAGE, "message_id": MESSAGE, "role": "agent", "at": "2026-11-15T08:00:00.000Z",
         "content": MessageContent::Text(MessageText::whole("I am done"))});
@@ -209,7 +209,7 @@ fn the_last_line_of_a_terminal_and_of_a_conversation_is_told_once() {
 fn a_request_is_sent_with_who_asks_and_refused_with_a_sentence() {
     let mut rig = Rig::new();
     rig.read();
-    let refused = json!({"error": {"code": "task_refused", "message": "it conflicts in a.rs"}});
+    let refused = json!({"error": {"code": "task_conflict", "message": "it conflicts in a.rs"}});
     rig.daemon.answers("POST /api/v1/tasks/00000001-0000-4000-8000-000000000001/approve", 409, refused);
     rig.daemon.answers(
         "POST /api/v1/tasks/00000001-0000-4000-8000-000000000001/reject",

@@ -105,7 +105,7 @@ async fn look(client: &mut Client, id: &str, seen: &mut Seen) -> Result<(), Clie
                 return Ok(());
             }
             // It has no terminal: it speaks in messages.
-            Err(error) if error.is(ErrorCode::SessionRefused) => seen.messages = Some(0),
+            Err(error) if error.is(ErrorCode::SessionConflict) => seen.messages = Some(0),
             Err(error) => return Err(error),
         }
     }

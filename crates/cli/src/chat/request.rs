@@ -38,7 +38,7 @@ async fn send(connector: &DaemonConnector, id: &str, request: &Request, seen: &A
         Request::Prompt(text) => prompt(connector, id, text, seen.load(Ordering::Relaxed)).await.map(Answer::Accepted),
         Request::Cancel => match connector.open().await?.call(CancelTurn::of(id)).await {
             // The turn was over before it could be cancelled.
-            Err(error) if error.is(ErrorCode::SessionRefused) => Ok(Answer::Done),
+            Err(error) if error.is(ErrorCode::SessionConflict) => Ok(Answer::Done),
             answer => Ok(answer.map(|_| Answer::Done)?),
         },
         Request::Mode(mode) => {

@@ -220,7 +220,7 @@ impl State {
     fn question(&mut self, path: &str, body: &Value) -> (u16, Value) {
         let id = path.trim_start_matches("/api/v1/inbox/").trim_end_matches("/answer");
         let Some(item) = self.inbox.iter_mut().find(|item| item.id == id) else {
-            return (404, json!({"error": {"code": "question_not_found", "message": "no such question"}}));
+            return (404, json!({"error": {"code": "inbox_item_not_found", "message": "no such question"}}));
         };
         if path.ends_with("/answer") {
             if item.status != InboxStatus::Pending {

@@ -44,7 +44,7 @@ async fn send(socket: &Path, request: &Request) -> Result<(), ClientError> {
             let input = InputRequest::of(format!("{line}\r").as_bytes());
             match client.call(SendInput::of(id).body(&input)).await {
                 // A line to a session without a terminal is a prompt.
-                Err(error) if error.is(ErrorCode::SessionRefused) => {
+                Err(error) if error.is(ErrorCode::SessionConflict) => {
                     let prompt = PromptRequest { text: line.clone() };
                     client.call(PromptSession::of(id).body(&prompt)).await.map(drop)
                 }

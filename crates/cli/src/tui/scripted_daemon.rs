@@ -115,7 +115,7 @@ impl State {
             "/api/v1/sessions" => (200, self.list(query)),
             "/api/v1/inbox/q1" => (200, json!(super::fixtures::waiting("q1"))),
             _ if path.starts_with("/api/v1/inbox/") => {
-                (404, json!({"error": {"code": "question_not_found", "message": "no such question"}}))
+                (404, json!({"error": {"code": "inbox_item_not_found", "message": "no such question"}}))
             }
             _ if path.ends_with("/screen") => (
                 200,

@@ -186,7 +186,7 @@ mod tests {
             progress: OperationProgress { done: 2, total: Some(5), message: "running check 1 of 1: make".to_owned() },
             result: None,
             error: Some(ErrorDetail {
-                code: coven_api::ErrorCode::NotMerged,
+                code: coven_api::ErrorCode::MergeFailed,
                 message: "why".to_owned(),
                 details: None,
             }),

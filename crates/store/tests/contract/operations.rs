@@ -27,7 +27,7 @@ async fn write(store: &Arc<impl Store>, operation: &Operation, event: &'static s
 
 fn failed(mut operation: Operation) -> Operation {
     let details = Some(json!({ "conflicts": ["a.txt"] }));
-    let error = OperationError { code: "not_merged".to_owned(), message: "why".to_owned(), details };
+    let error = OperationError { code: "merge_failed".to_owned(), message: "why".to_owned(), details };
     operation.end(OperationEnd::Failed(error), operation.created_at).expect("the operation is running");
     operation
 }

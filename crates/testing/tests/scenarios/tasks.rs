@@ -88,7 +88,7 @@ fn an_invalid_task_is_refused_with_the_reason_and_changes_nothing() {
     home.coven(&["task", "close", &one]).expect_success();
     assert_refused(&["close", &one], 4, "the task is closed");
     let answer = home.post(&format!("/api/v1/tasks/{one}/close"), &json!({}));
-    let message = answer.expect_error(409, "task_refused");
+    let message = answer.expect_error(409, "task_conflict");
     assert!(message.contains("closed"), "{message}");
 }
 

@@ -117,8 +117,8 @@ fn an_acp_session_has_no_terminal() {
     let (home, id, _) = open_session();
     home.wait_for_rest(&id);
 
-    home.post(&path(&id, "/input"), &json!({ "data": "x" })).expect_error(409, "session_refused");
-    home.get(&path(&id, "/screen")).expect_error(409, "session_refused");
+    home.post(&path(&id, "/input"), &json!({ "data": "x" })).expect_error(409, "session_conflict");
+    home.get(&path(&id, "/screen")).expect_error(409, "session_conflict");
 
     assert_eq!(home.turn(&id, "say fine").len(), 2);
 }

@@ -65,7 +65,7 @@ fn the_first_answer_wins_and_invalid_answers_change_nothing() {
     home.prompt(&id, "permit touch x");
     let asked = home.wait_for_request(&id);
 
-    home.answer_request(UNKNOWN_ID, &json!({ "decision": "allow" })).expect_error(404, "question_not_found");
+    home.answer_request(UNKNOWN_ID, &json!({ "decision": "allow" })).expect_error(404, "inbox_item_not_found");
     for bad in [json!({}), json!({ "option": "o9" }), json!({ "decision": "perhaps" }), json!({ "colour": "red" })] {
         home.answer_request(&asked.id, &bad).expect_error(400, "invalid_request");
     }
@@ -146,7 +146,7 @@ fn cancelling_a_turn_withdraws_its_request_and_the_queue_and_keeps_the_session()
     let id = home.open(&repo).id;
     let cancel = || home.act(&id, "cancel");
     home.wait_for_rest(&id);
-    cancel().expect_error(409, "session_refused");
+    cancel().expect_error(409, "session_conflict");
     home.prompt(&id, "permit touch x");
     let asked = home.wait_for_request(&id);
     home.prompt(&id, "say never");

@@ -62,7 +62,7 @@ fn an_agent_that_can_only_resume_is_resumed_and_one_that_cannot_is_refused() {
     assert_eq!(home.agent_text(&second), "again");
 
     let first = ended_session(&home, "forgets");
-    home.post("/api/v1/sessions", &resume("forgets", &first)).expect_error(409, "session_refused");
+    home.post("/api/v1/sessions", &resume("forgets", &first)).expect_error(409, "session_conflict");
     check_invariants(&home);
 }
 
@@ -73,5 +73,5 @@ fn only_an_existing_acp_session_can_be_resumed() {
 
     let unknown = "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
     home.post("/api/v1/sessions", &resume("gemini", unknown)).expect_error(404, "session_not_found");
-    home.post("/api/v1/sessions", &resume("gemini", &terminal)).expect_error(409, "session_refused");
+    home.post("/api/v1/sessions", &resume("gemini", &terminal)).expect_error(409, "session_conflict");
 }

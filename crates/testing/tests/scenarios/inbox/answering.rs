@@ -76,8 +76,8 @@ fn an_invalid_answer_is_refused_with_the_reason_and_changes_nothing() {
     assert_eq!(post_refused(json!({ "answers": [], "reject": {} })), one_of);
     assert!(post_refused(json!({ "reject": { "why": "x" } })).contains("unknown field"));
     assert!(post_refused(json!({ "reject": {}, "reason": "x" })).contains("reject has a reason of its own"));
-    home.answer_request(UNKNOWN_ID, &choosing("A")).expect_error(404, "question_not_found");
-    home.answer_request("..%2F..%2Fetc", &choosing("A")).expect_error(404, "question_not_found");
+    home.answer_request(UNKNOWN_ID, &choosing("A")).expect_error(404, "inbox_item_not_found");
+    home.answer_request("..%2F..%2Fetc", &choosing("A")).expect_error(404, "inbox_item_not_found");
 
     assert_eq!(show(&home, &id).status, InboxStatus::Pending);
     wait_for_event(&home, &id, "question_set.asked");

@@ -209,7 +209,7 @@ fn a_merge_that_fails_or_is_cancelled_ends_its_operation_with_the_error() {
     home.coven(&["workflow", "cancel", &id]).expect_success();
     let ended = home.ended_operation(&operation);
     let error = ended.error.expect("an error");
-    assert_eq!((ended.status, error.code.as_str()), (OperationState::Cancelled, "not_merged"));
+    assert_eq!((ended.status, error.code.as_str()), (OperationState::Cancelled, "merge_failed"));
     home.git("echo ours > f.txt; git add -A; git commit -qm ours");
     let operation = approve(&home, &id);
     let ended = home.ended_operation(&operation);

@@ -75,7 +75,7 @@ fn cancel_finish_and_kill_return_before_the_agent_exits() {
     let session = home.launch("ignore_sigterm ;; say stubborn ;; hang").id;
     home.wait_for_output(&session, "stubborn");
     assert_eq!(home.act(&session, "kill").status, 202);
-    home.sacrifice(&session).expect_error(409, "session_refused");
+    home.sacrifice(&session).expect_error(409, "session_conflict");
     end_agent(&home, &session);
     home.coven(&["sacrifice", &session, "--yes"]).expect_success();
     check_invariants(&home);

@@ -24,7 +24,7 @@ impl Trial<'_> {
         let capabilities = self.state.capabilities.as_ref().unwrap_or(&Value::Null);
         let can_load = capabilities["loadSession"] == true || capabilities["sessionCapabilities"]["resume"].is_object();
         let later = match created {
-            Err(error) if !can_load && error.to_string().contains("session_refused") => {
+            Err(error) if !can_load && error.to_string().contains("session_conflict") => {
                 return Ok(Check::Limit("cannot load; coven does not try".to_owned()));
             }
             created => created?,
