@@ -34,7 +34,7 @@ use crate::session::{
 use crate::state::{StateQuery, StateResponse};
 use crate::task::{
     CreateTaskRequest, CreateTasksRequest, DeleteTaskQuery, DeleteTaskResponse, EditTaskRequest, ListTasksQuery,
-    StartTaskRequest, TaskHistoryRecord, TaskMoveRequest, TaskReadiness, TaskRecord,
+    StartTaskRequest, TaskHistoryRecord, TaskReadiness, TaskRecord, TaskTransitionRequest,
 };
 use crate::workflow::{
     AgentRecord, DefinitionResponse, ListAgentsQuery, ListWorkflowsQuery, StartTaskResponse, StepRecord,
@@ -286,22 +286,22 @@ routes! {
     /// Hides a task until retention takes it.
     DeleteTask: Delete "/api/v1/tasks/{id}", Launch, query DeleteTaskQuery => 200 DeleteTaskResponse, 404, 409;
     /// Closes a task. An agent that works on it is ended first; the answer may come before that.
-    CloseTask: Post "/api/v1/tasks/{id}/close", Launch, body TaskMoveRequest => 200 TaskRecord, 404, 409;
+    CloseTask: Post "/api/v1/tasks/{id}/close", Launch, body TaskTransitionRequest => 200 TaskRecord, 404, 409;
     /// Every change of a task, oldest first.
     ListTaskHistory: Get "/api/v1/tasks/{id}/history", View, query PageQuery => 200 List<TaskHistoryRecord>, 404;
     /// Claims a task and starts its workflow.
     StartTask: Post "/api/v1/tasks/{id}/start", Launch, body StartTaskRequest => 200 StartTaskResponse, 404, 409;
     /// Ends the work on a task, which can be started again. The answer may come before its agent is gone.
-    ReleaseTask: Post "/api/v1/tasks/{id}/release", Launch, body TaskMoveRequest => 200 TaskRecord, 404, 409;
+    ReleaseTask: Post "/api/v1/tasks/{id}/release", Launch, body TaskTransitionRequest => 200 TaskRecord, 404, 409;
     /// Ends the work on a task, which then waits for a human. The answer may come before its agent is gone.
-    BlockTask: Post "/api/v1/tasks/{id}/block", Launch, body TaskMoveRequest => 200 TaskRecord, 404, 409;
+    BlockTask: Post "/api/v1/tasks/{id}/block", Launch, body TaskTransitionRequest => 200 TaskRecord, 404, 409;
     /// Lets a blocked task be started again.
-    UnblockTask: Post "/api/v1/tasks/{id}/unblock", Launch, body TaskMoveRequest => 200 TaskRecord, 404, 409;
+    UnblockTask: Post "/api/v1/tasks/{id}/unblock", Launch, body TaskTransitionRequest => 200 TaskRecord, 404, 409;
     /// Starts the operation that merges a task's work into its base, after its checks, in turn with others. A second approval
     /// gets the operation that is running.
-    ApproveTask: Post "/api/v1/tasks/{id}/approve", Answer, body TaskMoveRequest => 202 Operation, 404, 409;
+    ApproveTask: Post "/api/v1/tasks/{id}/approve", Answer, body TaskTransitionRequest => 202 Operation, 404, 409;
     /// Blocks a task whose work is not good enough; its worktree stays.
-    RejectTask: Post "/api/v1/tasks/{id}/reject", Answer, body TaskMoveRequest => 200 TaskRecord, 404, 409;
+    RejectTask: Post "/api/v1/tasks/{id}/reject", Answer, body TaskTransitionRequest => 200 TaskRecord, 404, 409;
     /// What a task's branch changed since it left its base; of a merged task, what was merged.
     ReadTaskDiff: Get "/api/v1/tasks/{id}/diff", View => 200 TaskDiffResponse, 404;
     /// Runs of workflows, newest first.
@@ -313,7 +313,7 @@ routes! {
     /// The workflow's file as it was when the run started.
     ReadDefinition: Get "/api/v1/workflows/{id}/definition", View => 200 DefinitionResponse, 404;
     /// Ends a run and its process; the task can be started again by hand. The answer may come before the process is gone.
-    CancelWorkflow: Post "/api/v1/workflows/{id}/cancel", Launch, body TaskMoveRequest => 200 WorkflowRecord, 404, 409;
+    CancelWorkflow: Post "/api/v1/workflows/{id}/cancel", Launch, body TaskTransitionRequest => 200 WorkflowRecord, 404, 409;
     /// Repeats the step that failed.
     RetryWorkflow: Post "/api/v1/workflows/{id}/retry", Launch, body StartTaskRequest => 200 StartTaskResponse, 404, 409;
     /// Agents at work on tasks.

@@ -126,7 +126,8 @@ pub struct TaskReadiness {
     pub not_ready: Vec<String>,
     /// Of the tasks that it depends on those that are not closed.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<Id>"))]
-    pub waits_for: Vec<TaskId>,
+    #[serde(alias = "waits_for")]
+    pub open_dependencies: Vec<TaskId>,
     /// The folder that its work is in, as long as that exists.
     pub worktree: Option<String>,
 }
@@ -192,29 +193,29 @@ pub struct EditTaskRequest {
     pub kind: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<i64>,
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "double_option", skip_serializing_if = "Option::is_none")]
     pub parent: Option<Option<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depends_on: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "double_option", skip_serializing_if = "Option::is_none")]
     pub harness: Option<Option<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub args: Option<Vec<String>>,
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "double_option", skip_serializing_if = "Option::is_none")]
     pub workflow: Option<Option<String>>,
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "double_option", skip_serializing_if = "Option::is_none")]
     pub base_branch: Option<Option<String>>,
     /// A folder in the Git repository that it is about; `null` for the home's project. Only before its first start.
-    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "double_option", skip_serializing_if = "Option::is_none")]
     pub repo: Option<Option<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 }
 
 /// Tells `null` from a field that is not there.
-fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
+fn double_option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
     Option::deserialize(deserializer).map(Some)
 }
 
@@ -222,7 +223,7 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<Str
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-pub struct TaskMoveRequest {
+pub struct TaskTransitionRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use coven_api::list::{BadCursor, List, MAX_LIMIT, PageQuery};
 use coven_api::task::{
     CreateTaskRequest, CreateTasksRequest, DeleteTaskQuery, DeleteTaskResponse, EditTaskRequest, ListTasksQuery,
-    TaskHistoryRecord, TaskMoveRequest, TaskReadiness, TaskRecord,
+    TaskHistoryRecord, TaskReadiness, TaskRecord, TaskTransitionRequest,
 };
 use coven_api::workflow::WorkflowRecord;
 use coven_domain::TaskId;
@@ -112,7 +112,7 @@ pub async fn readiness(State(app): State<App>, Id(id): Id) -> Answer<Json<TaskRe
         task_id: task.id,
         ready: why.is_empty(),
         not_ready: why.iter().map(ToString::to_string).collect(),
-        waits_for: why.iter().filter_map(dependency).collect(),
+        open_dependencies: why.iter().filter_map(dependency).collect(),
         worktree: app.engine.worktree_path(task.id),
     }))
 }
@@ -155,7 +155,7 @@ pub async fn edit(
 pub async fn close(
     State(app): State<App>,
     Id(id): Id,
-    Body(request): Body<TaskMoveRequest>,
+    Body(request): Body<TaskTransitionRequest>,
 ) -> Answer<Json<TaskRecord>> {
     Ok(Json(TaskRecord::from(&app.engine.close_task(&id, request.reason, request.by).await?)))
 }

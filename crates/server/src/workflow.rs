@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use coven_api::list::{List, PageQuery};
-use coven_api::task::{StartTaskRequest, TaskMoveRequest, TaskRecord};
+use coven_api::task::{StartTaskRequest, TaskRecord, TaskTransitionRequest};
 use coven_api::workflow::{
     AgentRecord, DefinitionResponse, FileChangeRecord, ListAgentsQuery, ListWorkflowsQuery, StartTaskResponse,
     StepRecord, TaskDiffResponse, WorkflowRecord, steps_of,
@@ -41,7 +41,7 @@ pub async fn start(
 pub async fn release(
     State(app): State<App>,
     Id(id): Id,
-    Body(request): Body<TaskMoveRequest>,
+    Body(request): Body<TaskTransitionRequest>,
 ) -> Answer<Json<TaskRecord>> {
     let task = app.engine.release_task(&id, request.by).await?;
     Ok(Json((&task).into()))
@@ -50,7 +50,7 @@ pub async fn release(
 pub async fn block(
     State(app): State<App>,
     Id(id): Id,
-    Body(request): Body<TaskMoveRequest>,
+    Body(request): Body<TaskTransitionRequest>,
 ) -> Answer<Json<TaskRecord>> {
     let task = app.engine.block_task(&id, request.reason, request.by).await?;
     Ok(Json((&task).into()))
@@ -59,19 +59,23 @@ pub async fn block(
 pub async fn unblock(
     State(app): State<App>,
     Id(id): Id,
-    Body(request): Body<TaskMoveRequest>,
+    Body(request): Body<TaskTransitionRequest>,
 ) -> Answer<Json<TaskRecord>> {
     Ok(Json((&app.engine.unblock_task(&id, request.by).await?).into()))
 }
 
-pub async fn approve(State(app): State<App>, Id(id): Id, Body(request): Body<TaskMoveRequest>) -> Answer<Started> {
+pub async fn approve(
+    State(app): State<App>,
+    Id(id): Id,
+    Body(request): Body<TaskTransitionRequest>,
+) -> Answer<Started> {
     Ok(Started(app.engine.approve_task(&id, request.by).await?))
 }
 
 pub async fn reject(
     State(app): State<App>,
     Id(id): Id,
-    Body(request): Body<TaskMoveRequest>,
+    Body(request): Body<TaskTransitionRequest>,
 ) -> Answer<Json<TaskRecord>> {
     let task = app.engine.reject_task(&id, request.reason, request.by).await?;
     Ok(Json((&task).into()))
@@ -138,7 +142,7 @@ pub async fn definition(State(app): State<App>, Id(id): Id) -> Answer<Json<Defin
 pub async fn cancel(
     State(app): State<App>,
     Id(id): Id,
-    Body(request): Body<TaskMoveRequest>,
+    Body(request): Body<TaskTransitionRequest>,
 ) -> Answer<Json<WorkflowRecord>> {
     let workflow = app.engine.cancel_workflow(&id, request.by).await?;
     Ok(Json((&workflow).into()))

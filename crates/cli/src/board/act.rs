@@ -10,7 +10,7 @@ use coven_api::routes::{
     UnblockTask,
 };
 use coven_api::task::{
-    CreateTaskRequest, DeleteTaskQuery, EditTaskRequest, StartTaskRequest, TaskMoveRequest, TaskRecord,
+    CreateTaskRequest, DeleteTaskQuery, EditTaskRequest, StartTaskRequest, TaskRecord, TaskTransitionRequest,
 };
 use coven_api::workflow::{AgentRecord, ListAgentsQuery};
 use coven_client::{Client, ClientError};
@@ -48,7 +48,7 @@ async fn send(connector: &DaemonConnector, by: Option<&str>, Request { id, what 
     // Somebody is there and wants something: a daemon that went is started again.
     let mut client = connector.open().await?;
     let by = by.map(str::to_owned);
-    let moves = |reason: Option<&String>| TaskMoveRequest {
+    let moves = |reason: Option<&String>| TaskTransitionRequest {
         reason: reason.filter(|reason| !reason.is_empty()).cloned(),
         by: by.clone(),
     };

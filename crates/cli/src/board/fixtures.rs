@@ -139,7 +139,7 @@ pub fn detail(task: TaskRecord, run: Option<WorkflowRecord>) -> TaskView {
         task_id: task.id,
         ready: task.status == TaskState::Open,
         not_ready: Vec::new(),
-        waits_for: Vec::new(),
+        open_dependencies: Vec::new(),
         worktree: None,
     };
     TaskView { task, readiness, run }

@@ -10,7 +10,7 @@ use coven_api::routes::{
 };
 use coven_api::task::{
     CreateTaskRequest, CreateTasksRequest, DeleteTaskQuery, EditTaskRequest, ListTasksQuery, StartTaskRequest,
-    TaskMoveRequest, TaskRecord,
+    TaskRecord, TaskTransitionRequest,
 };
 use coven_client::ClientError;
 use coven_domain::TaskId;
@@ -148,7 +148,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             }
             Verb::Approve { ids, wait, json } => {
                 let approve = async |id: &str| {
-                    let request = TaskMoveRequest { reason: None, by: by.clone() };
+                    let request = TaskTransitionRequest { reason: None, by: by.clone() };
                     let started = link.call(ApproveTask::of(id).body(&request)).await?;
                     if wait.no_wait {
                         return operation::print_started(&started, json);
@@ -166,7 +166,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             }
             Verb::Close { ids, reason, json } => {
                 let close = async |id: &str| {
-                    let request = TaskMoveRequest { reason: reason.clone(), by: by.clone() };
+                    let request = TaskTransitionRequest { reason: reason.clone(), by: by.clone() };
                     let closed = link.call(CloseTask::of(id).body(&request)).await?;
                     let closed = wait_until_stopped(&mut link, closed).await?;
                     print_task(&closed, "closed", json)?;
@@ -231,7 +231,7 @@ async fn start(
     }
 }
 
-async fn transition<E: Endpoint<Request = TaskMoveRequest, Response = TaskRecord>>(
+async fn transition<E: Endpoint<Request = TaskTransitionRequest, Response = TaskRecord>>(
     link: &mut DaemonClient,
     id: &str,
     reason: Option<String>,
@@ -239,7 +239,7 @@ async fn transition<E: Endpoint<Request = TaskMoveRequest, Response = TaskRecord
     what_happened: &str,
     as_json: bool,
 ) -> Result<(), Failure> {
-    let request = TaskMoveRequest { reason, by };
+    let request = TaskTransitionRequest { reason, by };
     let task = link.call(E::of(id).body(&request)).await?;
     print_task(&wait_until_stopped(link, task).await?, what_happened, as_json)
 }

@@ -243,7 +243,7 @@ mod tests {
             task_id: task.id,
             ready: false,
             not_ready: vec!["it is closed".to_owned()],
-            waits_for: Vec::new(),
+            open_dependencies: Vec::new(),
             worktree: Some("/w".to_owned()),
         };
         let view = TaskView { task: TaskRecord::from(&task), readiness, run: None };

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use coven_api::routes::{CancelWorkflow, Endpoint, GetWorkflow, ListSteps, ListWorkflows, RetryWorkflow};
-use coven_api::task::{StartTaskRequest, TaskMoveRequest};
+use coven_api::task::{StartTaskRequest, TaskTransitionRequest};
 use coven_api::workflow::ListWorkflowsQuery;
 use coven_client::ClientError;
 use coven_domain::workflow::WorkflowState;
@@ -126,7 +126,7 @@ fn width() -> Option<usize> {
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
-    let request = TaskMoveRequest { reason: None, by: super::task::by_session() };
+    let request = TaskTransitionRequest { reason: None, by: super::task::by_session() };
     match args.verb {
         Verb::Lint { files, json } => lint(&home, files, json),
         Verb::List { status, task, paging, json } => block_on(async {
