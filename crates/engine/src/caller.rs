@@ -1,4 +1,4 @@
-//! Who sends a request: the sessions of coven that the sending process runs in.
+//! Identifies the sender of a request: the coven sessions that its process runs in.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use coven_holder::process::{self, HOLDER_NAME};
 use crate::error::EngineError;
 
 /// Longer chains of parents do not occur; the bound guards against a chain that changes while it is read.
-const MOST_PARENTS: usize = 1000;
+const MAX_PARENTS: usize = 1000;
 
 /// The sender of a request, as far as the daemon can find out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,13 +51,13 @@ impl Caller {
         self.sessions.first().map_or(AnsweredBy::Human, |session| AnsweredBy::From(*session))
     }
 
-    /// The caller as the history of a task names it; none for a human.
+    /// Returns the caller's name for the history of a task; `None` for a human.
     pub fn name(&self) -> Option<String> {
         self.sessions.first().map(|session| AnsweredBy::From(*session).to_string())
     }
 
-    /// Refuses an answer that comes from inside the session that asks.
-    pub fn must_not_be(&self, asking: SessionId) -> Result<(), EngineError> {
+    /// Rejects an answer from inside the session that asks.
+    pub fn ensure_not_in(&self, asking: SessionId) -> Result<(), EngineError> {
         if self.sessions.contains(&asking) {
             return Err(EngineError::SelfAnswer(asking));
         }
@@ -72,7 +72,7 @@ impl Caller {
 fn sessions_around(pid: u32) -> Option<Vec<SessionId>> {
     let mut sessions = Vec::new();
     let mut next = process::stat(pid).ok()?;
-    for _ in 0..MOST_PARENTS {
+    for _ in 0..MAX_PARENTS {
         if next.is_coven {
             sessions.extend(held_by(next.pid).filter(|session| !sessions.contains(session)));
         }
@@ -81,7 +81,7 @@ fn sessions_around(pid: u32) -> Option<Vec<SessionId>> {
         }
         match process::stat(next.parent) {
             Ok(parent) => next = parent,
-            // It ended just now and the chain continues elsewhere; its children were adopted meanwhile.
+            // The parent just exited and its children were adopted; read the new parent.
             Err(_) => next = process::stat(next.pid).ok()?,
         }
     }
@@ -109,27 +109,27 @@ mod tests {
     }
 
     #[test]
-    fn a_process_outside_of_every_session_counts_as_the_human() {
+    fn a_process_outside_all_sessions_counts_as_the_human() {
         let caller = Caller::on_socket(Some(std::process::id()), None);
         assert_eq!(caller.is_traced, Traced::Yes);
         assert_eq!(caller.answered_by(), AnsweredBy::Human);
-        caller.must_not_be(session(1)).expect("it is not inside");
+        caller.ensure_not_in(session(1)).expect("this process is in no session");
     }
 
     #[test]
-    fn a_session_that_the_caller_names_is_believed() {
+    fn the_session_that_a_caller_claims_is_trusted() {
         for caller in [Caller::over_tcp(Some(session(1))), Caller::on_socket(Some(1), Some(session(1)))] {
             assert_eq!(caller.answered_by(), AnsweredBy::From(session(1)));
-            caller.must_not_be(session(1)).expect_err("it is inside");
-            caller.must_not_be(session(2)).expect("that is another session");
+            caller.ensure_not_in(session(1)).expect_err("the caller is inside");
+            caller.ensure_not_in(session(2)).expect("session 2 is another session");
         }
     }
 
     #[test]
-    fn a_process_that_cannot_be_looked_at_may_not_answer() {
+    fn a_process_that_cannot_be_inspected_may_not_answer() {
         for pid in [None, Some(0), Some(u32::MAX >> 1)] {
-            Caller::on_socket(pid, None).must_not_be(session(1)).expect_err("it could be inside");
+            Caller::on_socket(pid, None).ensure_not_in(session(1)).expect_err("the caller could be inside");
         }
-        Caller::over_tcp(None).must_not_be(session(1)).expect("the token is all that counts there");
+        Caller::over_tcp(None).ensure_not_in(session(1)).expect("TCP callers are identified by their token");
     }
 }

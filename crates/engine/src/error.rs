@@ -1,4 +1,4 @@
-//! Why the engine did not do what was asked: a small closed set that surfaces translate.
+//! Errors of the engine: a small closed set that the server translates to status and code.
 
 use coven_domain::agent::AgentState;
 use coven_domain::conversation::ConversationId;
@@ -20,22 +20,22 @@ use coven_workflow::Problem;
 
 use crate::workflow::merge::NotMerged;
 
-/// How much of a circle a message names.
-const MOST_TOLD: usize = 8;
+/// Number of tasks of a cycle that a message names.
+const MAX_CYCLE_TASKS: usize = 8;
 
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     #[error("no session has the id or title {0:?}; see `coven sessions --all`")]
     SessionNotFound(String),
-    #[error("{0} is a conversation and no session; go on with it by `coven spawn --resume {0}`")]
+    #[error("{0} is a conversation, not a session; resume it with `coven spawn --resume {0}`")]
     IsConversation(ConversationId),
     #[error("{0}")]
     Conversation(#[from] ConversationError),
-    #[error("several sessions begin with {prefix:?}; give more of the id: {}", ids(candidates))]
+    #[error("id prefix {prefix:?} matches several sessions; use a longer prefix: {}", ids(candidates))]
     AmbiguousId { prefix: String, candidates: Vec<SessionId> },
-    #[error("several sessions have the title {title:?}; name one by its id: {}", ids(candidates))]
+    #[error("several sessions have the title {title:?}; use an id instead: {}", ids(candidates))]
     AmbiguousTitle { title: String, candidates: Vec<SessionId> },
-    #[error("the session is {state} and takes no input or signals; look at it with `coven replay {id}`")]
+    #[error("session {id} is {state} and cannot receive input or signals; view it with `coven replay {id}`")]
     NotLive { id: SessionId, state: String },
     #[error("{source}: {id}")]
     SessionState { id: SessionId, source: SessionStateError },
@@ -44,11 +44,11 @@ pub enum EngineError {
     #[error("{0}")]
     Text(#[from] BadText),
     #[error(
-        "there is no harness {id:?}; there are: {known}; one that is new in the config counts after `coven daemon restart`; \
-             run any command with `coven run -- <program> …`"
+        "unknown harness {id:?}; known: {known}. If you just added it to the config, run `coven daemon restart`; \
+             to run another command, use `coven run -- <program> …`"
     )]
     UnknownHarness { id: String, known: String },
-    #[error("the harness {id:?} is not installed: {program:?} was not found in PATH; {hint}")]
+    #[error("harness {id:?} is not installed: {program:?} was not found in PATH; {hint}")]
     NotInstalled { id: String, program: String, hint: String },
     #[error("the program {0:?} was not found; check its name, or give its full path")]
     ProgramNotFound(String),
@@ -60,31 +60,31 @@ pub enum EngineError {
     WorkDir(#[from] WorkDirError),
     #[error("no task has the id {0:?}; see `coven task list`")]
     TaskNotFound(String),
-    #[error("several tasks begin with {prefix:?}; give more of the id: {}", ids(candidates))]
+    #[error("id prefix {prefix:?} matches several tasks; use a longer prefix: {}", ids(candidates))]
     AmbiguousTask { prefix: String, candidates: Vec<TaskId> },
     #[error("{0}")]
     Task(#[from] BadTask),
     #[error("{0}")]
     TaskRefused(#[from] Refused<TaskState>),
-    #[error("a task cannot wait for itself or stand below itself: {}", circle(relation, way))]
+    #[error("dependency cycle: {}; remove one of these links", format_cycle(relation, way))]
     TaskCycle { relation: &'static str, way: Vec<String> },
-    #[error("the task has {count} below it; delete them first, or all together with --recursive: {id}")]
+    #[error("cannot delete task {id}: it has {}; delete them first or add --recursive", subtasks(*count))]
     TaskHasChildren { id: TaskId, count: usize },
-    #[error("the task is {state}: {id}; it cannot be deleted before it is closed")]
+    #[error("cannot delete task {id}: it is {state}; close it first")]
     TaskActive { id: TaskId, state: TaskState },
-    #[error("the task {by} waits for {id}; close it, or take it out of what {by} depends on")]
+    #[error("cannot delete task {id}: task {by} depends on it; close {id}, or remove the dependency from {by}")]
     TaskHasDependents { id: TaskId, by: TaskId },
-    #[error("the task cannot be begun: {}: {id}", why.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    #[error("cannot start task {id}: {}", why.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
     TaskNotReady { id: TaskId, why: Vec<NotReady> },
     #[error(
-        "{active} of {limit} tasks are being worked on; wait until one ends, or raise scheduler.maxConcurrentAgents"
+        "cannot start the task: {active} of {limit} tasks are in progress; wait until one ends, or raise scheduler.maxConcurrentAgents"
     )]
     TooManyTasks { active: u64, limit: u64 },
-    #[error("there is no workflow {name:?}; there are: {known}; put it into the folder grimoires of the home")]
+    #[error("unknown workflow {name:?}; known: {known}; to add it, create grimoires/{name}.yaml in the coven home")]
     UnknownDefinition { name: String, known: String },
-    #[error("the workflow {name:?} cannot be used: {}; see `coven workflow lint {name}`", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    #[error("workflow {name:?} is not valid: {}; see `coven workflow lint {name}`", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     BadDefinition { name: String, problems: Vec<Problem> },
-    #[error("no run of a workflow has the id {0:?}; see `coven workflow list`")]
+    #[error("no workflow run has id {0:?}; list them with `coven workflow list`")]
     WorkflowNotFound(String),
     #[error("no agent has the id {0:?}; see `coven state`")]
     AgentNotFound(String),
@@ -92,95 +92,95 @@ pub enum EngineError {
     WorkflowRefused(#[from] Refused<WorkflowState>),
     #[error("{0}")]
     AgentRefused(#[from] Refused<AgentState>),
-    #[error("it was answered already, or nobody waits for an answer any more: {0}")]
+    #[error("{0} is already answered or no longer needs an answer; see `coven inbox --all`")]
     AnsweredAlready(QuestionId),
-    #[error("the task was approved and is being merged; wait until that is over: {0}")]
+    #[error("task {0} is being merged; wait for the merge to finish, then retry")]
     BeingMerged(TaskId),
     #[error("no operation has the id {0:?}; see `coven operation list`")]
     OperationNotFound(String),
     #[error("{0}")]
     OperationRefused(#[from] Refused<OperationState>),
-    #[error("the daemon stopped before the operation was done; {}", next_step(*kind))]
+    #[error("the daemon stopped before the operation finished; {}", next_step(*kind))]
     Interrupted { kind: OperationKind },
-    #[error("the operation stopped because of a defect; see `coven daemon logs`, then try again")]
+    #[error("the operation failed because of a bug in coven; see `coven daemon logs`, then retry")]
     OperationPanicked,
-    #[error("the task was not merged: {why}: {id}")]
+    #[error("task {id} was not merged: {why}")]
     NotMerged { id: TaskId, why: NotMerged },
-    #[error("task {place} of {count}: {source}; none was made")]
+    #[error("no tasks were created: task {place} of {count}: {source}")]
     BulkItem { place: usize, count: usize, source: Box<EngineError> },
     #[error("no repository has the id {0}; see `coven repo list`")]
     RepoNotFound(RepoId),
     #[error("the repository {} is outside the workspace {}; move it there or set AGENT_WORKSPACE_ROOT", path.display(), root.display())]
     RepoOutsideRoot { path: std::path::PathBuf, root: std::path::PathBuf },
-    #[error("the repository is in use by {sessions} active session(s); end them first: {id}")]
+    #[error("cannot remove repository {id}: {sessions} active session(s) use it; end them first")]
     RepoInUse { id: RepoId, sessions: u64 },
     #[error("{0}")]
     Git(#[from] GitError),
     #[error(
-        "{} is not inside a Git repository; make one with `git init`, or name another with `coven task edit {id} --repo DIR`",
+        "{} is not inside a Git repository; create one with `git init`, or set another folder with `coven task edit {id} --repo DIR`",
         path.display()
     )]
     TaskOutsideGit { id: TaskId, path: std::path::PathBuf },
-    #[error("{active} of {limit} agent sessions are active; wait until one ends or cancel one, then try again")]
+    #[error("{active} of {limit} agent sessions are active; wait until one ends or cancel one, then retry")]
     TooManyAcpSessions { active: u64, limit: u64 },
-    #[error("the harness {0:?} does not speak ACP; set its acpArgs in the config, or leave --acp out")]
+    #[error("harness {0:?} has no ACP mode; set harnesses.{0}.acpArgs in the config, or omit --acp")]
     NoAcp(String),
-    #[error("the harness {id:?} cannot be started in a terminal: {reason}, or use --acp")]
+    #[error("harness {id:?} cannot run in a terminal: {reason}, or use --acp")]
     NoTerminalMode { id: String, reason: Missing },
-    #[error("the session is on a terminal and takes no prompts; type into it with `coven input {0}`")]
+    #[error("session {0} runs in a terminal and cannot receive prompts; type into it with `coven input {0}`")]
     NotAcp(SessionId),
-    #[error("the session speaks ACP and has no terminal; talk to it with `coven chat {0}`")]
+    #[error("session {0} uses ACP and has no terminal; open it with `coven chat {0}`")]
     NoTerminal(SessionId),
-    #[error("the earlier session cannot be gone on with: {why}: {id}")]
+    #[error("cannot resume session {id}: {why}")]
     CannotResume { id: SessionId, why: String },
-    #[error("the conversation is busy and cannot be changed now; try again in a moment: {0}")]
+    #[error("session {0} is busy; retry in a moment")]
     Busy(SessionId),
-    #[error("no turn is running; there is nothing to cancel: {0}")]
+    #[error("session {0} has no running turn to cancel")]
     NoTurn(SessionId),
-    #[error("the agent has not opened its session yet; try again in a moment: {0}")]
+    #[error("the agent of session {0} has not opened its session yet; retry in a moment")]
     NotOpenYet(SessionId),
-    #[error("nothing in the inbox has the id {0:?}; see `coven inbox`")]
+    #[error("no inbox item has id {0:?}; list them with `coven inbox`")]
     QuestionNotFound(String),
-    #[error("several {what} begin with {prefix:?}; give more of the id: {}", candidates.join(", "))]
+    #[error("id prefix {prefix:?} matches several {what}; use a longer prefix: {}", candidates.join(", "))]
     AmbiguousItem { what: &'static str, prefix: String, candidates: Vec<String> },
     #[error("{0}")]
     Questions(#[from] QuestionError),
     #[error("{source}: {id}")]
     PermissionAnswer { id: PermissionId, source: AnswerError },
     #[error(
-        "the answer comes from inside the session that asks; answer from another terminal, or set \
-             permissions.allowSelfAnswer: {0}"
+        "session {0} cannot answer its own request; answer from another terminal, or set permissions.allowSelfAnswer"
     )]
     SelfAnswer(SessionId),
     #[error(
-        "cannot tell whether the answer comes from inside the session that asks, because the process that connected \
-             has ended or is not visible to the daemon; send the answer from a process that keeps running, or set \
-             permissions.allowSelfAnswer: {0}"
+        "cannot check whether session {0} answers its own request: the process that connected has ended or is not \
+             visible to the daemon; answer from a process that keeps running, or set permissions.allowSelfAnswer"
     )]
     UnknownCaller(SessionId),
-    #[error("{what} cannot be read: {id}")]
+    #[error("cannot read {what} of session {id}; see `coven daemon logs`")]
     Unreadable { id: SessionId, what: &'static str, source: serde_json::Error },
     #[error(
-        "{what} in {home} came with a repository or archive, so it is not used; read it, then run `coven trust {home}`"
+        "{what} in {home} came with a repository or archive, so coven does not use it; review it, then run `coven trust {home}`"
     )]
     Untrusted { what: String, home: String },
     #[error("{0}")]
     Invalid(String),
-    #[error("the harness could not be launched: {reason}; the record is kept as {id}")]
+    #[error("cannot launch the harness: {reason}; the record is kept as {id}")]
     LaunchFailed { id: SessionId, reason: String },
-    #[error("the session's holder does not answer; it may just be ending: {0}")]
+    #[error("the holder of session {0} does not answer; the session may be ending, so retry in a moment")]
     HolderGone(SessionId),
-    #[error("the harness does not read its input; what fits waits in its terminal: {0}")]
+    #[error(
+        "session {0}: timed out; the harness is not reading its input. Some of it may still be queued in the terminal"
+    )]
     HolderBusy(SessionId),
-    #[error("the log of the session cannot be read: {id}")]
+    #[error("cannot read the log of session {id}; see `coven daemon logs`")]
     Log { id: SessionId, source: std::io::Error },
     #[error("{}", store_text(.0))]
     Store(#[from] StoreError),
-    #[error("the daemon is stopping; try again in a moment")]
+    #[error("the daemon is stopping; retry in a moment")]
     Stopping,
 }
 
-/// Kinds of failures, for callers that treat each in its own way.
+/// Kinds of errors that callers distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     AgentNotFound,
@@ -228,26 +228,30 @@ pub enum Kind {
     WorkflowRefused,
 }
 
-fn circle(relation: &str, way: &[String]) -> String {
-    let told = |way: &[String]| way.join(&format!(" {relation} "));
+fn format_cycle(relation: &str, way: &[String]) -> String {
+    let join = |way: &[String]| way.join(&format!(" {relation} "));
     match way {
-        [start @ .., last] if start.len() > MOST_TOLD => {
-            let left_out = start.len() - MOST_TOLD;
-            format!("{} {relation} … ({left_out} more) {relation} {}", told(&start[..MOST_TOLD]), last)
+        [start @ .., last] if start.len() > MAX_CYCLE_TASKS => {
+            let left_out = start.len() - MAX_CYCLE_TASKS;
+            format!("{} {relation} … ({left_out} more) {relation} {}", join(&start[..MAX_CYCLE_TASKS]), last)
         }
-        all => told(all),
+        all => join(all),
     }
+}
+
+fn subtasks(count: usize) -> String {
+    if count == 1 { "1 subtask".to_owned() } else { format!("{count} subtasks") }
 }
 
 fn ids(candidates: &[impl ToString]) -> String {
     candidates.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// What a user does about an operation that a daemon did not finish.
+/// Returns the next step after an operation that the daemon did not finish.
 const fn next_step(kind: OperationKind) -> &'static str {
     match kind {
-        OperationKind::TaskAdd => "no task was added: add them again",
-        OperationKind::MigrateRun => "run `coven db import` again: it imports only the rest",
+        OperationKind::TaskAdd => "no task was added, so add them again",
+        OperationKind::MigrateRun => "run `coven db import` again; it imports only the rest",
         OperationKind::RetentionRun => "run `coven db sweep` again",
         OperationKind::TaskApprove => "approve the task again",
     }
@@ -255,13 +259,13 @@ const fn next_step(kind: OperationKind) -> &'static str {
 
 fn store_text(error: &StoreError) -> String {
     match error {
-        StoreError::Full => "the disk is full: nothing was written; free some space and try again".to_owned(),
-        other => format!("the store could not do it: {other}"),
+        StoreError::Full => "the disk is full and nothing was written; free some space, then retry".to_owned(),
+        other => format!("database operation failed: {other}; see `coven daemon logs`"),
     }
 }
 
 impl EngineError {
-    /// Says which of several is meant, where there are several.
+    /// Adds which of several items failed.
     pub fn bulk_item(self, index: usize, count: usize) -> Self {
         match count {
             1 => self,
@@ -273,7 +277,7 @@ impl EngineError {
         Self::Untrusted { what: what.into(), home: home.path().display().to_string() }
     }
 
-    /// What kind of failure it is.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> Kind {
         match self {
             Self::SessionNotFound(_) | Self::IsConversation(_) => Kind::SessionNotFound,
@@ -379,7 +383,7 @@ fn question_kind(error: &QuestionError) -> Kind {
         | QuestionError::Malformed { .. }
         | QuestionError::Contradiction { .. }
         | QuestionError::NoAnswers { .. } => Kind::QuestionBroken,
-        // Somebody else is writing it.
+        // Another process is writing the set.
         QuestionError::Lock { .. } | QuestionError::Full { .. } => Kind::Unavailable,
         QuestionError::AtomicWrite(failed) if is_full(&failed.source) => Kind::DiskFull,
         QuestionError::Unwritable { source, .. } if is_full(source) => Kind::DiskFull,

@@ -1,4 +1,4 @@
-//! The inbox: everything that waits for a human, in one list with one way to answer.
+//! The inbox: one list of everything that needs a human, with one way to answer.
 
 use std::sync::Arc;
 
@@ -21,20 +21,20 @@ use super::caller::Caller;
 use super::question_set::HumanReply;
 use crate::error::EngineError;
 
-const MOST_TASKS: usize = 1000;
+const MAX_TASKS: usize = 1000;
 
-/// What waits, or did.
+/// An item of the inbox, pending or finished.
 #[derive(Debug)]
 pub enum InboxEntry {
     Permission(Permission),
     QuestionSet {
         set: Listed,
-        /// When it was asked; for a set that cannot be read, when it was last touched.
+        /// The creation time; for a set that cannot be read, the modification time.
         at: Timestamp,
     },
-    /// A task that waits for a review, or cannot go on by itself.
+    /// A task that is blocked or ready for review.
     Task(Box<Task>),
-    /// An agent of a task that waits at its terminal.
+    /// An agent of a task that waits for terminal input.
     TerminalPrompt(Box<TerminalPrompt>, Option<Box<Agent>>),
 }
 
@@ -55,23 +55,23 @@ impl InboxEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InboxScope {
     All,
-    /// Question sets, and agents that wait at their terminals.
+    /// Question sets and terminal prompts.
     Questions,
 }
 
-/// How somebody answers.
+/// A reply to an inbox item.
 #[derive(Debug, Clone)]
 pub enum InboxReply {
-    /// One of the options, or the line that a terminal waits for.
+    /// One of the options, or a line of terminal input.
     Chosen {
         answer: InboxAnswer,
-        /// Why, for a task.
+        /// The reason, for a task.
         reason: Option<String>,
     },
     ToQuestions(HumanReply),
 }
 
-/// Something of the inbox before it is read.
+/// The id of an inbox item, with the record where it was loaded to find the id.
 enum InboxEntryId {
     Permission(Box<Permission>),
     QuestionSet(QuestionSetId),
@@ -80,10 +80,10 @@ enum InboxEntryId {
 }
 
 impl Engine {
-    /// A page of what waits, oldest first, and whether more follows.
+    /// Returns a page of inbox items, oldest first, and whether more follow.
     pub async fn inbox(&self, query: &WaitingQuery, scope: InboxScope) -> Result<(Vec<InboxEntry>, bool), EngineError> {
         let WaitingQuery { include_settled, session, ref after, limit } = *query;
-        // One more than asked for from each source shows whether more follow.
+        // One more from each source than requested shows whether more follow.
         let more = WaitingQuery { limit: limit.saturating_add(1), ..query.clone() };
         let mut items = self.question_set_page(&more).await?;
         for question in self.store.terminal_prompts(&TerminalPromptQuery::Page(more.clone())).await? {
@@ -105,7 +105,7 @@ impl Engine {
         Ok((items, has_more))
     }
 
-    /// The same words as the verbs of a task.
+    /// Answers a task with one of its verbs.
     async fn answer_task(
         self: &Arc<Self>,
         task: &Task,
@@ -132,10 +132,10 @@ impl Engine {
         let is_blank = reason.as_deref().is_none_or(|reason| reason.trim().is_empty());
         match word {
             "approve" | "retry" | "unblock" if !is_blank => {
-                Err(EngineError::Invalid(format!("{word} takes no reason: {id}")))
+                Err(EngineError::Invalid(format!("cannot answer task {id}: {word} takes no reason")))
             }
             "reject" if is_blank => Err(EngineError::Invalid(format!(
-                "reject needs a reason, for whoever tries again; say what is wrong with \
+                "cannot reject task {id} without a reason, because the next run gets it; use \
                  `coven inbox answer {id} reject --reason TEXT`"
             ))),
             "approve" => self.approve_task(&id, by).await.map(drop),
@@ -144,19 +144,19 @@ impl Engine {
             "unblock" => self.unblock_task(&id, by).await.map(drop),
             "close" => self.close_task(&id, reason, by).await.map(drop),
             other => Err(EngineError::Invalid(format!(
-                "a task takes {}, and not {other:?}: {id}",
+                "cannot answer task {id} with {other:?}; choose one of: {}",
                 task_options(task, run.as_ref()).iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ")
             ))),
         }
     }
 
-    /// By its id or a prefix that only one has; those that wait are meant before those that are history.
+    /// Returns an item by its id or a unique prefix. Pending items take precedence over finished ones.
     pub async fn inbox_item(&self, text: &str) -> Result<InboxEntry, EngineError> {
         let found = self.find_entry_id(text).await?;
         self.read_entry(found, text).await
     }
 
-    /// The session that waits for the answer.
+    /// Returns the session that waits for the answer.
     async fn asking_session(&self, found: &InboxEntryId) -> Result<Option<SessionId>, EngineError> {
         Ok(match found {
             InboxEntryId::Permission(permission) => Some(permission.session),
@@ -171,12 +171,12 @@ impl Engine {
                     None => None,
                 }
             }
-            // A review is not a question of its agent.
+            // The agent of a task does not ask for the review.
             InboxEntryId::Task(_) => None,
         })
     }
 
-    /// The first answer wins; a second one is told so. Gives the item as it is then.
+    /// Answers an item and returns its new state. The first answer wins; a later one fails.
     pub async fn answer_in_inbox(
         self: &Arc<Self>,
         text: &str,
@@ -187,7 +187,7 @@ impl Engine {
         if !self.config.permissions.allow_self_answer
             && let Some(asking) = self.asking_session(&found).await?
         {
-            caller.must_not_be(asking).inspect_err(|error| tracing::warn!(%error, "an answer was refused"))?;
+            caller.ensure_not_in(asking).inspect_err(|error| tracing::warn!(%error, "rejected an answer"))?;
         }
         match (found, reply) {
             (InboxEntryId::Permission(permission), InboxReply::Chosen { answer, reason: None }) => {
@@ -206,7 +206,7 @@ impl Engine {
             }
             (InboxEntryId::TerminalPrompt(id), InboxReply::Chosen { .. } | InboxReply::ToQuestions(_)) => {
                 Err(EngineError::Invalid(format!(
-                    "an agent waits at its terminal for a line; give it as option, and nothing else: {id}"
+                    "terminal prompt {id} needs one line of input; send it as option, without other fields"
                 )))
             }
             (InboxEntryId::Task(task), reply) => {
@@ -214,15 +214,15 @@ impl Engine {
                 Ok(InboxEntry::Task(Box::new(self.known_task(task.id).await?)))
             }
             (InboxEntryId::Permission(permission), InboxReply::Chosen { .. }) => {
-                Err(EngineError::Invalid(format!("a request for permission takes no reason: {}", permission.id)))
+                Err(EngineError::Invalid(format!("permission request {} takes no reason", permission.id)))
             }
             (InboxEntryId::Permission(permission), InboxReply::ToQuestions(_)) => Err(EngineError::Invalid(format!(
-                "it is a request for permission and takes option or decision, not answers or reject: {}",
+                "permission request {} takes option or decision, not answers or reject",
                 permission.id
             ))),
-            (InboxEntryId::QuestionSet(id), InboxReply::Chosen { .. }) => Err(EngineError::Invalid(format!(
-                "it is a question set and takes answers or reject, not option or decision: {id}"
-            ))),
+            (InboxEntryId::QuestionSet(id), InboxReply::Chosen { .. }) => {
+                Err(EngineError::Invalid(format!("question set {id} takes answers or reject, not option or decision")))
+            }
         }
     }
 
@@ -285,7 +285,7 @@ impl Engine {
                 .filter(|it| waiting != 1 || it.state == QuestionSetState::Pending)
                 .map(|it| InboxEntryId::TerminalPrompt(it.id)),
         );
-        for id in self.store.task_ids_with_prefix(text, MOST_TASKS).await? {
+        for id in self.store.task_ids_with_prefix(text, MAX_TASKS).await? {
             let task = self.store.task(id).await?;
             let waits = |task: &Task| matches!(task.state, TaskState::PendingMerge | TaskState::Blocked);
             found.extend(task.filter(waits).map(|task| InboxEntryId::Task(Box::new(task))));
@@ -311,7 +311,7 @@ impl Engine {
     }
 }
 
-/// What a task that waits may be answered with, and what that means.
+/// Returns the options of a task in the inbox with the kind of each.
 pub fn task_options(task: &Task, run: Option<&WorkflowRun>) -> Vec<(&'static str, &'static str)> {
     let rest = vec![("unblock", "allow_once"), ("close", "reject_once")];
     match task.state {
@@ -322,7 +322,7 @@ pub fn task_options(task: &Task, run: Option<&WorkflowRun>) -> Vec<(&'static str
 }
 
 fn can_retry(run: &WorkflowRun) -> bool {
-    // What was taken over from an older coven has no definition.
+    // A run imported from an older version has no definition.
     run.state.after(WorkflowFact::Retried).is_ok() && WorkflowDefinition::of_run(run).is_ok()
 }
 

@@ -1,4 +1,4 @@
-//! Request bodies: read whole in one place, within a limit on size and time, whether or not the route uses them.
+//! Reads request bodies in one place, with a limit on size and time, whether or not the route uses them.
 
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ use hyper::body::Body as _;
 
 use super::reply::ApiError;
 
-/// How long a client may take to send a body.
+/// Timeout of a body.
 const BODY_TIME: Duration = Duration::from_secs(60);
-/// How long the daemon reads on after it has refused a request, so that the client can finish sending and read the answer.
+/// How long the daemon keeps reading after it rejected a request, so that the client can read the response.
 const DISCARD_TIME: Duration = Duration::from_secs(2);
 
 /// Reads the body before the handler runs. A body that the route does not use is dropped with the request, and the
@@ -42,14 +42,14 @@ pub async fn read_whole(State(limit): State<usize>, request: Request, next: Next
     }
 }
 
-/// Reads and drops what is left of a refused request, at most `limit` bytes and for a short time. A socket that is closed
-/// with unread bytes resets the connection, and the client would lose the answer.
+/// Reads and drops the rest of a rejected request, at most `limit` bytes and for a short time. Closing a socket with
+/// unread bytes resets the connection, and the client would lose the response.
 pub fn discard(headers: &HeaderMap, body: Body, limit: usize) {
-    // The client waits for permission to send the body and does not get it.
+    // The client waits for `100 Continue` and has not sent the body.
     if headers.contains_key(EXPECT) || body.is_end_stream() {
         return;
     }
-    // Ends by itself: it is limited in time.
+    // Ends by itself after a timeout.
     tokio::spawn(tokio::time::timeout(DISCARD_TIME, async move {
         let mut pieces = body.into_data_stream();
         let mut left = limit;

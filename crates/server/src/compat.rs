@@ -62,7 +62,7 @@ pub async fn list(
     Ok(Json(CompatSessionListResponse { sessions, total: page.total, limit, offset }))
 }
 
-/// Only sessions over ACP are seen here.
+/// Finds a session; this API shows only ACP sessions.
 async fn find_agent(app: &App, text: &str) -> Answer<(SessionId, coven_domain::session::Session)> {
     let id = find(app, text).await?;
     let session = app.engine.session(id).await?;

@@ -1,4 +1,4 @@
-//! `/api/v1/conversations`: those of `coven spawn`, to be read.
+//! `/api/v1/conversations`: conversations of `coven spawn`, read-only.
 
 use std::cmp::Reverse;
 

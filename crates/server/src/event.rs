@@ -1,4 +1,4 @@
-//! Events on the wire: the payload that is stored with a change, and the envelope around it.
+//! Events on the wire: the stored payload of a change and the envelope around it.
 
 use std::io::Write;
 use std::ops::Range;

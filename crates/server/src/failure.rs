@@ -1,4 +1,4 @@
-//! What an error of the engine is on the wire.
+//! Maps engine errors to error codes and details.
 
 use coven_api::ErrorCode;
 use coven_domain::lifecycle::Lifecycle as _;
@@ -61,7 +61,7 @@ codes!(
     WorkflowRefused
 );
 
-/// What a program may want beside the sentence.
+/// Returns machine-readable details of an error.
 pub fn details(error: &EngineError) -> Option<Value> {
     match error {
         EngineError::AmbiguousId { candidates, .. } | EngineError::AmbiguousTitle { candidates, .. } => {

@@ -1,4 +1,4 @@
-//! Who may pass: on TCP every request needs the token, an exact Host and, where one is sent, an exact Origin.
+//! Authentication: over TCP every request needs the token, an exact Host and, if it has one, an exact Origin.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use subtle::ConstantTimeEq;
 use super::body;
 use super::reply::ApiError;
 
-/// What a transport asks for.
+/// Requirements of a transport.
 pub enum Guard {
     /// The Unix socket: the peer's uid was checked when it connected.
     Socket,
@@ -28,7 +28,7 @@ impl Guard {
     fn admit(&self, headers: &HeaderMap) -> Result<(), ApiError> {
         let Self::Tcp { token, hosts, origins } = self else { return Ok(()) };
         let text = |name| headers.get_all(name).iter().map(|value| value.to_str().unwrap_or("")).collect::<Vec<_>>();
-        // One Host, and one we answer to: a page that rebinds its name to us sends its own.
+        // Exactly one known Host: after DNS rebinding, a page sends its own.
         match text(HOST).as_slice() {
             [host] if hosts.iter().any(|known| known.eq_ignore_ascii_case(host)) => {}
             _ => {
@@ -62,11 +62,11 @@ impl Guard {
     }
 }
 
-/// Admits or refuses; of a refused request at most `limit` bytes of the body are read.
+/// Admits or rejects a request. Reads at most `limit` bytes of a rejected body.
 pub async fn check(State(door): State<Arc<(Guard, usize)>>, request: Request, next: Next) -> Response {
     let (guard, limit) = &*door;
     match guard.admit(request.headers()) {
-        // A write goes on to its end even if whoever asked goes away: half a launch would be a process nobody owns.
+        // A write completes even if the client disconnects: a cancelled launch would leave a process without an owner.
         Ok(()) if !request.method().is_safe() => match tokio::spawn(next.run(request)).await {
             Ok(response) => response,
             Err(_) => ApiError::new(ErrorCode::Internal, "the request failed; see the daemon's log").into_response(),

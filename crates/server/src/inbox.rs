@@ -1,4 +1,4 @@
-//! `/api/v1/inbox`: everything that waits for a human.
+//! `/api/v1/inbox`: items that need a human.
 
 use axum::Json;
 use axum::extract::State;
@@ -101,13 +101,13 @@ fn reply(request: AnswerRequest) -> Answer<InboxReply> {
             Ok(InboxReply::ToQuestions(HumanReply::Rejection(rejection.reason)))
         }
         AnswerRequest { reason: Some(_), .. } => {
-            Err(invalid("reason stands beside one of option, decision; reject has a reason of its own"))
+            Err(invalid("reason: only allowed with option or decision; set the reason of reject in reject"))
         }
-        _ => Err(invalid("give one of option, decision, answers, reject")),
+        _ => Err(invalid("set exactly one of option, decision, answers, reject")),
     }
 }
 
-/// The record of a question set or a terminal; none for other items.
+/// Returns the record of a question set or a terminal prompt; `None` for other items.
 fn questions(item: InboxEntry) -> Option<QuestionSetRecord> {
     match item {
         InboxEntry::TerminalPrompt(question, _) => Some((*question).into()),
@@ -149,7 +149,7 @@ async fn of_task(app: &App, task: Task) -> Answer<InboxItem> {
     let run = app.engine.latest_workflow(task.id).await?;
     let approval = run.as_ref().and_then(|run| run.progress.approval.clone());
     let (kind, waits) = match task.state {
-        // Its merge is running.
+        // The merge is running.
         TaskState::PendingMerge => (InboxKind::Merge, approval.is_none()),
         TaskState::Blocked => (InboxKind::Blocked, true),
         TaskState::Open | TaskState::InProgress | TaskState::Closed => (InboxKind::Blocked, false),
@@ -188,7 +188,7 @@ async fn of_task(app: &App, task: Task) -> Answer<InboxItem> {
     })
 }
 
-/// The task and the step that a session works on.
+/// Returns the task and the step of a session.
 async fn task_and_step(app: &App, session: Option<SessionId>) -> Answer<(Option<TaskId>, Option<String>)> {
     let Some(id) = session else { return Ok((None, None)) };
     let agent = app.engine.agents(AgentQuery::Session(id), None, usize::MAX).await?.items.pop();
@@ -252,7 +252,7 @@ async fn of_questions(
     })
 }
 
-/// Of the session that asks, where this home knows it.
+/// Returns harness and repository of the session that asks, if this home has it.
 async fn harness_and_repo(app: &App, session: Option<SessionId>) -> Answer<(Option<String>, Option<RepoId>)> {
     let Some(id) = session else { return Ok((None, None)) };
     let session = app.engine.known_session(id).await?;

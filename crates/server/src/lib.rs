@@ -1,4 +1,4 @@
-//! REST, SSE and WebSocket. Only translates: requests into engine calls, answers and errors into HTTP.
+//! REST, SSE and WebSocket: translates requests to engine calls, and results and errors to HTTP.
 
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
@@ -43,11 +43,11 @@ use pages::Pages;
 use query::KnownParameters;
 use reply::ApiError;
 
-/// What every handler gets.
+/// State of every handler.
 #[derive(Clone)]
 pub struct App {
     pub engine: Arc<Engine>,
-    /// The TCP address that is listened on, if any.
+    /// The TCP address, if the daemon listens on one.
     pub listen: Option<Arc<str>>,
     pages: Arc<Pages>,
 }
@@ -61,7 +61,7 @@ impl App {
 /// The OpenAPI document; a test compares it with the table of routes.
 const OPENAPI: &str = include_str!("../../../docs/generated/openapi.json");
 
-/// A router that takes its routes from the table.
+/// Builds a router from the route table.
 #[derive(Default)]
 struct Routes {
     router: Router<App>,
@@ -167,7 +167,7 @@ fn handlers() -> Routes {
         .on::<routes::ListEvents, _>(sse::events)
 }
 
-/// All routes; `guard` decides who may pass.
+/// Returns the router of all routes behind `guard`.
 pub fn router(app: App, guard: Guard) -> Router {
     let parameters = Arc::new(KnownParameters::default());
     let limit = app.engine.max_body_bytes();

@@ -1,4 +1,4 @@
-//! Conversations in `/api/v1`: prompts in, messages out, page by page or live.
+//! ACP sessions in `/api/v1`: prompts, and messages as pages or as a stream.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -32,7 +32,7 @@ use coven_engine::acp::ensure_acp;
 
 const HEARTBEAT: Duration = Duration::from_secs(15);
 const PAGE: usize = 200;
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+const RETRY_DELAY: Duration = Duration::from_millis(200);
 
 pub async fn list(
     Shared(app): Shared<App>,
@@ -97,7 +97,7 @@ pub async fn agent(Shared(app): Shared<App>, Id(id): Id) -> Answer<Json<AcpState
 }
 
 async fn state(app: &App, id: SessionId) -> Answer<AcpStateRecord> {
-    let look = |state: &State| AcpStateRecord {
+    let read = |state: &State| AcpStateRecord {
         activity: state.activity(),
         queued: state.queued(),
         agent_session_id: state.agent_session_id.clone(),
@@ -110,32 +110,32 @@ async fn state(app: &App, id: SessionId) -> Answer<AcpStateRecord> {
         title: state.title.clone(),
         stop_reason: state.stop_reason.clone(),
     };
-    let (mut state, is_live) = app.engine.acp_state(id, look).await?;
+    let (mut state, is_live) = app.engine.acp_state(id, read).await?;
     if !is_live {
         state.activity = Activity::Ended;
     }
     Ok(state)
 }
 
-/// How far a follower has come.
+/// A client that follows a session, with the messages and the state that it has received.
 struct Follower {
     app: App,
     id: SessionId,
     after: u64,
-    told: Option<AcpStateRecord>,
+    sent: Option<AcpStateRecord>,
     is_done: bool,
 }
 
-/// Messages from a number on, then what comes; what the agent is doing whenever that changes; the end.
+/// Streams messages after a number, state changes of the agent, and the end of the session.
 fn follow(app: App, id: SessionId, after: u64) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
     let changes = app.engine.acp_changes(id);
-    let follower = Follower { app, id, after, told: None, is_done: false };
+    let follower = Follower { app, id, after, sent: None, is_done: false };
     unfold((follower, changes), |(mut follower, mut changes)| async move {
         if follower.is_done {
             return None;
         }
         loop {
-            // Looked at before reading: what is stored after it wakes us.
+            // Marked as seen before the read, so that a later commit wakes this task.
             let is_live = match &mut changes {
                 Some(changes) => {
                     changes.borrow_and_update();
@@ -155,13 +155,13 @@ fn follow(app: App, id: SessionId, after: u64) -> impl Stream<Item = Result<Byte
                 return Some((Ok(Bytes::from(bytes)), (follower, changes)));
             }
             let Some(waiting) = changes.as_mut().filter(|_| is_live) else {
-                // Its holder is silent, or it is about to be launched: it is looked at again.
-                tokio::time::sleep(LOOK_AGAIN).await;
+                // The holder does not answer, or the session is about to be launched.
+                tokio::time::sleep(RETRY_DELAY).await;
                 changes = follower.app.engine.acp_changes(follower.id);
                 continue;
             };
             tokio::select! {
-                // The conversation is gone with its session: what is left is in the store.
+                // The session has ended; the rest is in the store.
                 changed = waiting.changed() => if changed.is_err() { continue },
                 () = tokio::time::sleep(HEARTBEAT) => {
                     bytes.extend_from_slice(b": still here\n\n");
@@ -185,9 +185,9 @@ impl Follower {
             event("message", Some(message.number), &MessageRecord::from(&message), &mut bytes);
         }
         let now = state(&self.app, self.id).await?;
-        if self.told.as_ref() != Some(&now) {
+        if self.sent.as_ref() != Some(&now) {
             event("state", None, &now, &mut bytes);
-            self.told = Some(now);
+            self.sent = Some(now);
         }
         Ok(bytes)
     }

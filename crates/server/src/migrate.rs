@@ -1,4 +1,4 @@
-//! The older coven's files over HTTP.
+//! `/migrate`: imports the files of an older coven.
 
 use axum::extract::State;
 use coven_api::migrate::{MigrateCounts, MigrateRenamed, MigrateRequest, MigrateResponse, MigrateSkipped};

@@ -1,13 +1,13 @@
-//! JSON bodies are objects by name: serde would also fill a struct from an array, by position.
+//! Parses JSON bodies. Rejects arrays for structs, which serde would fill by position.
 
 use serde::Deserializer;
 use serde::de::value::{MapDeserializer, SeqDeserializer};
 use serde::de::{DeserializeOwned, Error as _, IntoDeserializer, Unexpected, Visitor};
 use serde_json::{Error, Value};
 
-/// Reads a value in which an object is never written as an array, at any depth.
+/// Parses a value and rejects arrays in place of objects at any depth.
 pub fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, Error> {
-    // Errors of this reading name line and column and find duplicate keys; the second one only looks for arrays.
+    // Errors of this pass have line and column and include duplicate keys; the second pass only rejects arrays.
     let value = serde_json::from_slice(text)?;
     T::deserialize(ByName(serde_json::from_slice(text)?))?;
     Ok(value)

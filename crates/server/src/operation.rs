@@ -1,4 +1,4 @@
-//! `/api/v1/operations`, and the answer of requests that start one.
+//! `/api/v1/operations`, and the response of requests that start an operation.
 
 use axum::Json;
 use axum::extract::State;
@@ -23,7 +23,7 @@ use super::{App, migrate};
 
 const DEFAULT_LIMIT: usize = 100;
 
-/// How the engine renders the ends of operations.
+/// Renders results and errors of operations for the engine.
 pub const RENDER: OperationRender = OperationRender { result, error };
 
 /// 202 with an operation and its address.

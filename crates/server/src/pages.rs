@@ -1,15 +1,15 @@
-//! Pages of the list as they were sent, good until the next change.
+//! Cache of session list pages, valid until the next event.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 
-/// So many pages of at most this size are kept; others are made anew each time.
+/// Maximum number and size of cached pages.
 const MAX_PAGES: usize = 16;
 const MAX_BYTES: usize = 256 << 10;
 
-/// As long as the number of the last change of any session is the same, a page stays what it was.
+/// A page is valid as long as the number of the newest event is the same.
 #[derive(Debug, Default)]
 pub struct Pages(Mutex<(u64, HashMap<String, Bytes>)>);
 
@@ -24,7 +24,7 @@ impl Pages {
         if pages.0 < number || pages.1.len() >= MAX_PAGES {
             pages.1.clear();
         }
-        // A page that was read before a change that others have seen already is not kept.
+        // A page that was read before a newer one is not cached.
         if pages.0 <= number && page.len() <= MAX_BYTES {
             pages.0 = number;
             pages.1.insert(query.to_owned(), page.clone());
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_good_until_the_next_change() {
+    fn a_page_is_valid_until_the_next_event() {
         let (pages, old, new) = (Pages::default(), Bytes::from_static(b"old"), Bytes::from_static(b"new"));
         pages.put(5, "limit=1", &old);
         assert_eq!(pages.get(5, "limit=1"), Some(old.clone()));

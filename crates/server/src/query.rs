@@ -1,4 +1,4 @@
-//! Query parameters: a route takes those of its entry in the table, and refuses all others.
+//! Rejects query parameters that are not in the route table.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use coven_api::{ErrorCode, routes};
 
 use super::reply::ApiError;
 
-/// The names that each route takes, by method and path.
+/// The parameters of each route, by method and path.
 pub struct KnownParameters(HashMap<(&'static str, &'static str), &'static [&'static str]>);
 
 impl Default for KnownParameters {
@@ -22,7 +22,7 @@ impl Default for KnownParameters {
 
 impl KnownParameters {
     fn check(&self, method: &Method, path: &str, query: &[(String, String)]) -> Result<(), ApiError> {
-        // HEAD is answered by the handler of GET.
+        // The handler of GET also answers HEAD.
         let method = if method == Method::HEAD { &Method::GET } else { method };
         let known = self.0.get(&(method.as_str(), path)).copied().unwrap_or_default();
         let Some((unknown, _)) = query.iter().find(|(name, _)| !known.contains(&name.as_str())) else { return Ok(()) };
@@ -34,12 +34,12 @@ impl KnownParameters {
     }
 }
 
-/// Refuses parameters that the route does not know: a misspelt filter would otherwise return everything.
+/// Rejects unknown parameters: a misspelt filter would otherwise return everything.
 pub async fn check(State(known): State<Arc<KnownParameters>>, request: Request, next: Next) -> Response {
     let refusal = match (request.extensions().get::<MatchedPath>(), request.uri().query()) {
         (Some(path), Some(_)) => match Query::<Vec<(String, String)>>::try_from_uri(request.uri()) {
             Ok(Query(query)) => known.check(request.method(), path.as_str(), &query).err(),
-            Err(error) => Some(ApiError::new(ErrorCode::InvalidRequest, format!("the query cannot be read: {error}"))),
+            Err(error) => Some(ApiError::new(ErrorCode::InvalidRequest, format!("invalid query: {error}"))),
         },
         _ => None,
     };

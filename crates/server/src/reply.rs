@@ -1,4 +1,4 @@
-//! Answers: bodies in, records out, one error shape.
+//! Request bodies, parameters and errors of the REST API.
 
 use std::convert::Infallible;
 
@@ -33,14 +33,14 @@ impl ApiError {
     }
 
     pub fn not_found() -> Self {
-        Self::new(ErrorCode::NotFound, format!("there is no such route; see {OPENAPI_PATH}"))
+        Self::new(ErrorCode::NotFound, format!("unknown route; see {OPENAPI_PATH}"))
     }
 
     pub fn method_not_allowed() -> Self {
-        Self::new(ErrorCode::MethodNotAllowed, format!("the route does not take this method; see {OPENAPI_PATH}"))
+        Self::new(ErrorCode::MethodNotAllowed, format!("the route does not support this method; see {OPENAPI_PATH}"))
     }
 
-    /// The error as it is on the wire.
+    /// Returns the error for the wire.
     pub fn into_detail(self) -> ErrorDetail {
         ErrorDetail { code: self.code, message: self.message, details: self.details }
     }
@@ -56,7 +56,7 @@ impl From<&EngineError> for ApiError {
     fn from(error: &EngineError) -> Self {
         let code = failure::code(error.kind());
         if code == ErrorCode::Internal {
-            // The chain is logged once, here at the edge.
+            // The only place that logs the chain of causes.
             let chain: Vec<String> =
                 std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source())
                     .map(ToString::to_string)
@@ -69,7 +69,7 @@ impl From<&EngineError> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.code.status()).expect("the table has real statuses");
+        let status = StatusCode::from_u16(self.code.status()).expect("the table has valid statuses");
         let code = self.code;
         let mut response = (status, Json(ErrorBody { error: self.into_detail() })).into_response();
         if code == ErrorCode::TooManySessions {
@@ -94,15 +94,13 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
             let message = error.to_string();
             match message.contains("recursion limit") {
                 true => ApiError::new(ErrorCode::JsonTooDeep, "the body is nested too deeply"),
-                false => {
-                    ApiError::new(ErrorCode::InvalidRequest, format!("the body is not what the route takes: {message}"))
-                }
+                false => ApiError::new(ErrorCode::InvalidRequest, format!("invalid request body: {message}")),
             }
         })
     }
 }
 
-/// The id or prefix in a path, with our error shape.
+/// The id or prefix in a path.
 pub struct Id(pub String);
 
 impl<S: Send + Sync> FromRequestParts<S> for Id {
@@ -122,7 +120,7 @@ pub struct Peer {
     pub pid: Option<u32>,
 }
 
-/// Who sends the request.
+/// The sender of the request.
 pub struct Calling(pub Caller);
 
 impl<S: Send + Sync> FromRequestParts<S> for Calling {
@@ -138,7 +136,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Calling {
     }
 }
 
-/// Query parameters, with our error shape.
+/// Query parameters.
 pub struct Params<T>(pub T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
@@ -147,10 +145,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         Query::from_request_parts(parts, state).await.map(|Query(query)| Self(query)).map_err(
             |rejection: QueryRejection| {
-                ApiError::new(
-                    ErrorCode::InvalidRequest,
-                    format!("the query is not what the route takes: {}", rejection.body_text()),
-                )
+                ApiError::new(ErrorCode::InvalidRequest, format!("invalid query: {}", rejection.body_text()))
             },
         )
     }

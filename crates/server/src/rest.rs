@@ -35,15 +35,15 @@ use coven_engine::loops::retention;
 
 pub(super) type Answer<T> = Result<T, ApiError>;
 
-/// How many a page holds.
-pub(super) fn page_size(asked: Option<usize>, default: usize) -> Answer<usize> {
-    match asked.unwrap_or(default) {
+/// Checks the number of items per page.
+pub(super) fn page_size(requested: Option<usize>, default: usize) -> Answer<usize> {
+    match requested.unwrap_or(default) {
         limit @ 1..=MAX_LIMIT => Ok(limit),
         _ => Err(invalid("limit: must be between 1 and 1000")),
     }
 }
 
-/// Reads the cursor of a page.
+/// Parses the cursor of a page.
 pub(super) fn cursor<C: FromStr<Err: Display>>(text: Option<&str>) -> Answer<Option<C>> {
     text.map(|text| text.parse().map_err(|error: C::Err| invalid(error.to_string()))).transpose()
 }
@@ -91,7 +91,7 @@ pub async fn get_harness(
     let found = harnesses.into_iter().find(|it| it.id == id).map(harness_record);
     found.map(Json).ok_or_else(|| {
         let list = ListHarnesses::ROUTE.path;
-        ApiError::new(ErrorCode::HarnessNotFound, format!("there is no harness {id}; see GET {list}"))
+        ApiError::new(ErrorCode::HarnessNotFound, format!("unknown harness {id}; list them with GET {list}"))
     })
 }
 
@@ -115,7 +115,7 @@ pub async fn list_sessions(
     RawQuery(raw): RawQuery,
     Params(query): Params<ListSessionsQuery>,
 ) -> Answer<Response> {
-    // Read before the page: if a change is committed in between, the page counts as older than it is.
+    // Read before the page, so that a commit in between makes the cached page invalid.
     let (number, raw) = (app.engine.newest_event(), raw.unwrap_or_default());
     let json = |page: Bytes| ([("content-type", "application/json")], page).into_response();
     if let Some(page) = app.pages.get(number, &raw) {
@@ -165,9 +165,9 @@ pub async fn create_session(
     State(app): State<App>,
     Body(request): Body<CreateSessionRequest>,
 ) -> Answer<(StatusCode, Json<SessionRecord>)> {
-    let says_nothing = request.harness.is_none() && request.argv.is_none() && request.prompt.is_none();
-    if says_nothing && request.resume.is_none() && request.channel.is_none() {
-        return Err(invalid("name a harness or an argv, or give a prompt for the default agent"));
+    let is_empty = request.harness.is_none() && request.argv.is_none() && request.prompt.is_none();
+    if is_empty && request.resume.is_none() && request.channel.is_none() {
+        return Err(invalid("set harness or argv, or a prompt for the default agent"));
     }
     let channel = request.channel.as_deref().map(str::parse).transpose();
     let repo_id = request.repo_id.as_deref().map(str::parse).transpose();
@@ -234,7 +234,7 @@ pub async fn resize_session(
     Ok((StatusCode::ACCEPTED, Json(AcceptedResponse::ACCEPTED)))
 }
 
-/// Refuses a size that no terminal has.
+/// Rejects an invalid terminal size.
 pub(crate) fn check_size(rows: u16, cols: u16) -> Answer<()> {
     match (1..=1000).contains(&rows) && (1..=1000).contains(&cols) {
         true => Ok(()),
@@ -315,13 +315,13 @@ pub async fn check_log(
 ) -> Answer<Json<LogCheckResponse>> {
     let id = find(&app, &id).await?;
     let found = app.engine.check_log(id, query.content.unwrap_or(true)).await?;
-    let shown = |ranges: Vec<Range<u64>>| ranges.into_iter().map(|it| ByteRange { from: it.start, to: it.end });
+    let ranges = |ranges: Vec<Range<u64>>| ranges.into_iter().map(|it| ByteRange { from: it.start, to: it.end });
     Ok(Json(LogCheckResponse {
         session_id: id,
         first: found.first,
         end: found.end,
-        missing: shown(found.missing).collect(),
-        changed: shown(found.changed).collect(),
+        missing: ranges(found.missing).collect(),
+        changed: ranges(found.changed).collect(),
     }))
 }
 

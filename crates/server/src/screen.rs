@@ -1,4 +1,4 @@
-//! What a session's terminal shows.
+//! `/screen`: the screen of a session's terminal.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,4 +1,4 @@
-//! The home's Unix socket: private, for this user's processes only, and made anew when its file is lost.
+//! The Unix socket of a home: only for this user, and bound again if its file is deleted.
 
 use std::fs;
 use std::io;
@@ -11,24 +11,24 @@ use tokio::net::{UnixListener, UnixStream};
 
 use crate::reply::Peer;
 
-/// How often the daemon looks whether the file of its socket is still there.
+/// How often the daemon checks that the socket's file exists.
 const LOOK_FOR_SOCKET: Duration = Duration::from_secs(1);
 
-/// Binds the socket of a home. The caller has the store's lock, so whatever is there belongs to no living daemon.
+/// Binds the socket of a home. The caller has the store's lock, so an existing file belongs to no running daemon.
 pub fn listen(socket: &Path) -> io::Result<UnixListener> {
     match fs::remove_file(socket) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    // Private from its first moment on, whatever the caller's umask is.
+    // Private from the start, regardless of the umask.
     let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
     let bound = UnixListener::bind(socket);
     rustix::process::umask(before);
     bound
 }
 
-/// Accepts connections of our own uid only, even if the folder's permissions let others through. Binds again
-/// when the socket's file is gone: without it no command could reach the daemon.
+/// Accepts only connections from the daemon's uid, even if the folder's permissions let others through. Binds again
+/// if the socket's file is deleted: without it no command could reach the daemon.
 pub struct OurUsersOnly {
     listener: UnixListener,
     path: PathBuf,
@@ -82,7 +82,7 @@ impl Listener for OurUsersOnly {
                     return (stream, peer);
                 }
                 Ok(_) => tracing::warn!("a connection of another user was refused"),
-                // Out of descriptors, mostly: give others time to close theirs.
+                // Usually out of file descriptors: wait until others close theirs.
                 Err(error) => {
                     tracing::error!(%error, "cannot accept");
                     tokio::time::sleep(Duration::from_millis(100)).await;

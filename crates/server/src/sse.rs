@@ -1,4 +1,4 @@
-//! `/events`: the feed as SSE from any cursor, or the missed part of it as JSON.
+//! `/events`: the event feed as SSE from any cursor, or missed events as JSON.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use super::state::StateText;
 use coven_engine::EngineError;
 use coven_engine::events::Next;
 
-/// Keeps proxies and clients from taking silence for death.
+/// Interval of comments that keep idle connections open.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 const PAGE: usize = 1000;
 
@@ -36,7 +36,7 @@ pub async fn events(
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let wants_json = text(ACCEPT.as_str()).is_some_and(|accept| accept.contains("application/json"));
     let since = text("last-event-id").or(query.since).or(query.cursor);
-    let is_asked = since.is_some();
+    let has_cursor = since.is_some();
     let cursor = match since {
         Some(since) => cursor_of(&app, &since).await?,
         None if wants_json => 0,
@@ -48,7 +48,7 @@ pub async fn events(
             if !(1..=PAGE).contains(&limit) {
                 return Err(ApiError::new(ErrorCode::InvalidRequest, "limit: must be between 1 and 1000"));
             }
-            let page = missed(&app, cursor, is_asked, limit).await?;
+            let page = missed(&app, cursor, has_cursor, limit).await?;
             Ok(([(CONTENT_TYPE, "application/json")], page).into_response())
         }
         false => {
@@ -69,24 +69,24 @@ async fn cursor_of(app: &App, since: &str) -> Result<u64, ApiError> {
     }
     let at: Timestamp = since
         .parse()
-        .map_err(|_| ApiError::new(ErrorCode::InvalidRequest, "since: give an event number or an ISO 8601 time"))?;
-    // Several events may share that millisecond: better told twice than never.
+        .map_err(|_| ApiError::new(ErrorCode::InvalidRequest, "since: use an event number or an ISO 8601 time"))?;
+    // Several events may share this millisecond; sending one twice is better than losing it.
     let before = Timestamp::from_millis(at.as_millis() - 1);
     Ok(app.engine.event_number_at(before).await?)
 }
 
-/// Whether events after `cursor` have expired.
+/// Reports whether events after `cursor` have expired.
 async fn has_gap(app: &App, cursor: u64) -> Result<bool, EngineError> {
     let kept = app.engine.event_range().await?;
     Ok(cursor.saturating_add(1) < kept.start || cursor >= kept.end)
 }
 
-/// An `EventsResponse`, with each event as it is stored.
-async fn missed(app: &App, cursor: u64, is_asked: bool, limit: usize) -> Result<Vec<u8>, ApiError> {
-    let gap = is_asked && has_gap(app, cursor).await?;
+/// Returns an `EventsResponse` with the stored text of each event.
+async fn missed(app: &App, cursor: u64, has_cursor: bool, limit: usize) -> Result<Vec<u8>, ApiError> {
+    let gap = has_cursor && has_gap(app, cursor).await?;
     let events = app.engine.events_after(cursor, limit).await?;
     let kept = app.engine.event_range().await?;
-    // After a gap with nothing left, the newest number is where to go on.
+    // After a gap without later events, continue at the newest number.
     let rest = if gap { kept.end.saturating_sub(1) } else { cursor };
     let next = events.last().map_or(rest, |event| event.number);
     let mut page = b"{\"items\":[".to_vec();
@@ -101,31 +101,31 @@ async fn missed(app: &App, cursor: u64, is_asked: bool, limit: usize) -> Result<
 }
 
 enum Step {
-    /// Find out whether the cursor is still good.
-    Begin(u64),
+    /// Check whether the cursor is still valid.
+    Start(u64),
     /// Send the rest of a snapshot.
     Snapshot(Box<StateText>),
     From(u64),
     End,
 }
 
-/// What wakes a subscriber. All of it lives as long as the stream, because making it for every event costs more than
-/// sending the event.
+/// Wake-up sources of a subscriber. They live as long as the stream, because creating them costs more than sending an
+/// event.
 struct Alarms {
     newest: watch::Receiver<u64>,
     stopping: watch::Receiver<bool>,
     heartbeat: Interval,
 }
 
-/// Replay and live are one loop: what follows the cursor is sent, then it waits for more.
+/// Streams events after the cursor. Replay and live are one loop: it sends stored events, then waits for more.
 pub fn stream(app: App, cursor: u64) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
     let mut heartbeat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
     heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let alarms = Alarms { newest: app.engine.hub().subscribe(), stopping: app.engine.stopping(), heartbeat };
-    unfold((app, alarms, Step::Begin(cursor)), |(app, mut alarms, step)| async move {
+    unfold((app, alarms, Step::Start(cursor)), |(app, mut alarms, step)| async move {
         let (bytes, next) = match step {
             Step::End => return None,
-            Step::Begin(cursor) => begin(&app, cursor).await,
+            Step::Start(cursor) => start(&app, cursor).await,
             Step::Snapshot(state) => rest_of_snapshot(state).await,
             Step::From(cursor) => loop {
                 alarms.newest.borrow_and_update();
@@ -145,8 +145,8 @@ pub fn stream(app: App, cursor: u64) -> impl Stream<Item = Result<Bytes, Infalli
     })
 }
 
-/// The first thing a subscriber gets, so that it knows it is connected; a gap and a snapshot if its cursor is too old.
-async fn begin(app: &App, cursor: u64) -> (Bytes, Step) {
+/// Sends a first comment, so that the subscriber knows it is connected, or a gap and a snapshot if its cursor is too old.
+async fn start(app: &App, cursor: u64) -> (Bytes, Step) {
     match has_gap(app, cursor).await {
         Ok(false) => (Bytes::from_static(b": connected\n\n"), Step::From(cursor)),
         Ok(true) => snapshot(app, cursor).await,
@@ -167,7 +167,7 @@ async fn snapshot(app: &App, cursor: u64) -> (Bytes, Step) {
     }
 }
 
-/// The next piece of a snapshot, which is one line.
+/// Returns the next piece of a snapshot, which is one line.
 async fn rest_of_snapshot(mut state: Box<StateText>) -> (Bytes, Step) {
     match state.next().await {
         Ok(Some(piece)) => (piece, Step::Snapshot(state)),

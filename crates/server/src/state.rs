@@ -1,4 +1,4 @@
-//! `/state`: everything at one moment, in pages or as one text that is sent while it is read.
+//! `/state`: the whole state at one moment, as pages or as one streamed text.
 
 use std::io;
 
@@ -37,13 +37,13 @@ pub async fn state(State(app): State<App>, Params(query): Params<StateQuery>) ->
     Ok(([("content-type", "application/json")], HttpBody::from_stream(pieces)).into_response())
 }
 
-/// A whole `StateResponse` as text, of which one page at a time is in memory.
+/// A whole `StateResponse` as text, with one page at a time in memory.
 pub struct StateText {
     pages: StatePages,
-    /// The page that is written next.
+    /// The page to write next.
     page: Option<StatePage>,
     event_number: u64,
-    /// The list that is open, and whether it has a row.
+    /// The open list, and whether it has a row.
     list: Option<(usize, bool)>,
 }
 
@@ -60,7 +60,7 @@ impl StateText {
         self.event_number
     }
 
-    /// The next piece; none at the end. An error if the rest cannot be read.
+    /// Returns the next piece, or `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Bytes>, EngineError> {
         let Some(page) = self.page.take() else { return Ok(None) };
         let is_last = page.next.is_none();

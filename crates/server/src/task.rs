@@ -33,7 +33,7 @@ pub async fn create(
 
 pub async fn create_many(State(app): State<App>, Body(request): Body<CreateTasksRequest>) -> Answer<Started> {
     if request.tasks.len() > MAX_BULK {
-        return Err(invalid(format!("tasks: at most {MAX_BULK} at once; send them in parts")));
+        return Err(invalid(format!("tasks: at most {MAX_BULK} per request; send them in parts")));
     }
     let drafts = request.tasks.into_iter().map(draft).collect::<Answer<Vec<_>>>()?;
     Ok(Started(app.engine.add_tasks(drafts).await?))
@@ -91,7 +91,7 @@ pub async fn list(State(app): State<App>, Params(query): Params<ListTasksQuery>)
     Ok(Json(List { items, next: next.map(|place| place.to_string()), total }))
 }
 
-/// The place that a cursor names.
+/// Parses a cursor.
 pub(super) fn place<P: FromStr>(cursor: Option<&str>) -> Answer<Option<P>> {
     cursor.map(|text| text.parse().map_err(|_| invalid(BadCursor.to_string()))).transpose()
 }

@@ -1,4 +1,4 @@
-//! `/api/v1/workflows`, `/api/v1/agents`, and what is done with a task's work.
+//! `/api/v1/workflows`, `/api/v1/agents`, and actions on a task's work.
 
 use axum::Json;
 use axum::extract::State;
@@ -18,7 +18,7 @@ use super::task::{place, words};
 use coven_engine::workflow::Claimed;
 
 const DEFAULT_LIMIT: usize = 100;
-/// A longer patch is cut.
+/// Longer patches are truncated.
 const PATCH_BYTES: usize = 4 << 20;
 
 fn started(claimed: &Claimed) -> Json<StartTaskResponse> {

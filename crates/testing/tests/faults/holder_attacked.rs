@@ -126,7 +126,7 @@ fn a_stuck_launch_can_be_killed() {
         let launched = scope.spawn(|| home.coven(&["run", "claude", "hang", "--background"]));
         let id = feed.next_of("session.created").subject;
         let output = home.coven(&["kill", &id]).expect_success();
-        assert!(output.starts_with("failed: ") && output.contains("killed before it ran"), "{output}");
+        assert!(output.starts_with("failed: ") && output.contains("killed before the harness was running"), "{output}");
         launched.join().expect("no panic").expect_failure(1);
     });
 

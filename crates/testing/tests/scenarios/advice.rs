@@ -41,7 +41,7 @@ fn an_ambiguous_prefix_is_explained_once() {
         let letter = made["id"].as_str().expect("an id")[..1].to_owned();
         if first.contains(&letter) {
             let message = home.coven(&["show", &letter]).expect_failure(2);
-            assert_eq!(message.to_lowercase().matches("give more of the id").count(), 1, "{message}");
+            assert_eq!(message.to_lowercase().matches("use a longer prefix").count(), 1, "{message}");
             return;
         }
         first.push_str(&letter);

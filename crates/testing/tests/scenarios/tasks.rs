@@ -76,10 +76,10 @@ fn an_invalid_task_is_refused_with_the_reason_and_changes_nothing() {
     assert_refused(&["add", "x", "--depends-on", "ffff"], 3, "no task has the id \"ffff\"");
     assert_refused(&["edit", &one], 2, "no changes given");
     assert_refused(&["edit", &one, "--depends-on", &three], 2, "depends on");
-    assert_refused(&["edit", &one, "--depends-on", &one], 2, "cannot wait for itself");
+    assert_refused(&["edit", &one, "--depends-on", &one], 2, "dependency cycle");
     assert_refused(&["edit", &two, "--parent", &three], 2, "is below");
     assert_refused(&["edit", &two, "--parent", &two], 2, "is below");
-    assert_refused(&["delete", &one], 4, "waits for");
+    assert_refused(&["delete", &one], 4, "depends on it");
     assert_refused(&["delete", &two], 4, "--recursive");
     assert_refused(&["show", "unknown"], 3, "no task has the id");
     assert_refused(&["list", "--status", "asleep"], 2, "status: open");
@@ -108,10 +108,10 @@ fn tasks_from_stdin_are_added_together_or_not_at_all() {
 
     let message =
         home.coven_with_input(&["task", "add", "--stdin"], b"{\"title\":\"x\"}\n{\"title\":\"\"}\n").expect_failure(2);
-    assert!(message.contains("task 2 of 2") && message.contains("none was made"), "{message}");
+    assert!(message.contains("task 2 of 2") && message.contains("no tasks were created"), "{message}");
     let cycle = b"{\"title\":\"x\",\"ref\":\"x\",\"depends_on\":[\"y\"]}\n{\"title\":\"y\",\"ref\":\"y\",\"depends_on\":[\"x\"]}\n";
     let message = home.coven_with_input(&["task", "add", "--stdin"], cycle).expect_failure(2);
-    assert!(message.contains("task 1 of 2") && message.contains("cannot wait for itself"), "{message}");
+    assert!(message.contains("task 1 of 2") && message.contains("dependency cycle"), "{message}");
     let link = |nth: u32| json!({"title": "x", "ref": nth.to_string(), "parent": ((nth + 1) % 20).to_string()});
     let long: String = (0..20).map(|nth| format!("{}\n", link(nth))).collect();
     let message = home.coven_with_input(&["task", "add", "--stdin"], long.as_bytes()).expect_failure(2);

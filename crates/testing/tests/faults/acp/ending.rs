@@ -161,7 +161,7 @@ fn an_interrupted_launch_is_reported_in_the_message_history() {
     let errors: Vec<_> = messages.iter().filter(|(role, it)| role == "system" && it["type"] == "error").collect();
     assert_eq!(errors.len(), 1, "{messages:?}");
     let message = errors[0].1["message"].as_str().expect("text");
-    assert!(message.contains("could not be launched"), "{message}");
+    assert!(message.contains("cannot launch the agent"), "{message}");
     let state = home.agent_state(&id);
     assert_eq!((state.activity, state.queued), (Activity::Ended, 0));
     check_invariants(&home);

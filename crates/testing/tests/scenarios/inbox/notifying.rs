@@ -59,7 +59,7 @@ fn items_within_a_second_are_combined() {
         wait_for_event(&home, &nth_id(nth), "question_set.asked");
     }
     let items = |line: &str| -> usize {
-        let words = line.split_once(" things wait for you").map(|(start, _)| start.rsplit('[').next());
+        let words = line.split_once(" items need your attention").map(|(start, _)| start.rsplit('[').next());
         words.flatten().map_or(1, |count| count.parse().expect("a number"))
     };
 

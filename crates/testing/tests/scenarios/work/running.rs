@@ -93,16 +93,15 @@ fn a_task_that_is_not_ready_is_refused_with_the_reason() {
         assert!(message.contains(why), "{args:?}: {message}");
     };
     assert_refused(&["task", "start", &second], 4, &format!("it depends on {first}, which is open"));
-    for (more, why) in [
-        (["--workflow", "nowhere"], "there is no workflow \"nowhere\""),
-        (["--base", "nothing"], "no branch \"nothing\""),
-    ] {
+    for (more, why) in
+        [(["--workflow", "nowhere"], "unknown workflow \"nowhere\""), (["--base", "nothing"], "no branch \"nothing\"")]
+    {
         let made: Value = home.json(&[&["task", "add", "x", "--json", "--harness", "claude"], &more[..]].concat());
         assert_refused(&["task", "start", made["id"].as_str().expect("an id")], 2, why);
     }
     home.start_task(&first);
     let third = home.add_task("Third", "hang", &[]);
-    assert_refused(&["task", "start", &third], 4, "1 of 1 tasks are being worked on");
+    assert_refused(&["task", "start", &third], 4, "1 of 1 tasks are in progress");
     assert_refused(&["task", "unblock", &first], 4, "cannot be unblocked");
     assert_refused(&["task", "approve", &first], 4, "cannot be approved");
     assert_refused(&["task", "diff", &third], 2, "has no work yet");
@@ -305,7 +304,7 @@ fn a_terminal_prompt_is_in_the_inbox_and_its_answer_is_typed_in() {
     let log = home.log_text(&session.to_string());
     assert_eq!(log.matches("answer:by all means").count(), 1, "{log}");
     let message = home.coven(&["inbox", "answer", &asked.id[..8], "no"]).expect_failure(4);
-    assert!(message.contains("answered already"), "{message}");
+    assert!(message.contains("is already answered"), "{message}");
     check_invariants(&home);
 }
 
