@@ -1,4 +1,4 @@
-//! Carries out what an agent permission_requests of its client, beside everything else, and answers it.
+//! Runs the client calls of an agent (files and terminals) concurrently and answers them.
 
 use std::sync::Arc;
 
@@ -9,16 +9,15 @@ use super::super::Engine;
 use super::{AcpSession, files, new_effects};
 use crate::blocking::blocking;
 
-/// How much of a path a question shows.
+/// Maximum length of a permission request's title.
 const TITLE_CHARS: usize = 200;
 
 impl Engine {
     pub(super) fn spawn_client_call(self: &Arc<Self>, acp: &Arc<AcpSession>, call: Call) {
         let (engine, acp) = (self.clone(), acp.clone());
-        // Owned by the conversation: its answer counts only while that goes on.
+        // Ends with the ACP session.
         tokio::spawn(async move {
-            // Waiting costs nothing; everything else takes its turn until its answer is stored, and only while answers
-            // find room.
+            // Waiting for an exit is unlimited. Other calls hold a permit until their answer is stored.
             let _turn = match call.kind {
                 CallKind::WaitForExit { .. } => None,
                 _ => tokio::select! {
@@ -41,7 +40,7 @@ impl Engine {
             let (outcome, shown) = tokio::select! {
                 done = async {
                     acp.outbox.has_room().await;
-                    // What it showed belongs to the history; after a release nobody can ask for it.
+                    // The terminal's output is part of the history and cannot be read after a release.
                     let before = engine.shown(&acp, &call.kind, ReplyOrder::Before).await;
                     let outcome = engine.run_client_call(&acp, &call.kind).await;
                     (outcome, before.or(engine.shown(&acp, &call.kind, ReplyOrder::After).await))
@@ -65,7 +64,7 @@ impl Engine {
         });
     }
 
-    /// Calls that an earlier daemon took and did not answer.
+    /// Resumes calls that an earlier daemon did not answer.
     pub(super) async fn resume_client_calls(self: &Arc<Self>, acp: &Arc<AcpSession>) {
         let open = acp.connection().await.machine.open_calls();
         for call in open {
@@ -73,7 +72,7 @@ impl Engine {
         }
     }
 
-    /// What the terminal shows that a call is about, where that is worth keeping.
+    /// Returns the output of the call's terminal if the history keeps it.
     async fn shown(&self, acp: &AcpSession, kind: &CallKind, when: ReplyOrder) -> Option<(String, Value)> {
         let terminal = match (kind, when) {
             (CallKind::ReleaseTerminal { terminal }, ReplyOrder::Before)
@@ -111,7 +110,7 @@ impl Engine {
     }
 }
 
-/// What a human is asked before a call is carried out: its title and its details. None for most calls.
+/// Returns title and details of the permission request that a call needs. `None` for most calls.
 async fn question(acp: &AcpSession, call: &Call) -> Option<(String, Value)> {
     let (path, verb, kind) = match &call.kind {
         _ if call.is_permitted => return None,
@@ -120,7 +119,7 @@ async fn question(acp: &AcpSession, call: &Call) -> Option<(String, Value)> {
         _ => return None,
     };
     let (root, asked) = (acp.root.clone(), path.clone());
-    // A path that is refused anyway is refused when it is used.
+    // An invalid path fails later, when it is used.
     let is_gits_own = blocking(move || files::is_gits_own(&root, &asked)).await.unwrap_or(false);
     is_gits_own.then(|| {
         let title = coven_domain::text::one_line(&format!("{verb} {path} in Git's own folder"), TITLE_CHARS);

@@ -1,4 +1,4 @@
-//! Stores the effects of a transition in one transaction, then executes them.
+//! Stores the effects of a transition in one transaction, then runs them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use coven_holder::fault;
 const STORE_RETRY: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// What an agent said cannot be taken back: tried until the store takes it, or the daemon stops.
+    /// Retries until the commit succeeds or the daemon stops: output that the agent already produced cannot be rejected.
     pub(super) async fn commit_with_retry(
         self: &Arc<Self>,
         acp: &Arc<AcpSession>,
@@ -33,7 +33,7 @@ impl Engine {
         loop {
             match self.store_step(acp, connection, &effects, &permissions).await {
                 Ok(()) => break,
-                Err(error) => tracing::error!(session = %acp.id, %error, "a conversation cannot be stored"),
+                Err(error) => tracing::error!(session = %acp.id, %error, "cannot store an ACP session; retrying"),
             }
             tokio::select! {
                 () = tokio::time::sleep(STORE_RETRY) => {}
@@ -43,7 +43,7 @@ impl Engine {
         self.run_effects(acp, effects);
     }
 
-    /// What somebody asked for is done whole or not at all.
+    /// Commits a client's request, or restores the state before it.
     pub(super) async fn commit_or_revert(
         self: &Arc<Self>,
         acp: &Arc<AcpSession>,
@@ -63,7 +63,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Requests for permission become rows; where a rule has the answer it is given at once.
+    /// Creates permission records and answers those that a rule decides.
     fn decide_by_rule(
         &self,
         acp: &AcpSession,
@@ -97,7 +97,7 @@ impl Engine {
                     match &option {
                         Some(option) => permission
                             .answered(option, AnsweredBy::Rule, now)
-                            .expect("it is pending and the option is one of its own"),
+                            .expect("the request is pending and has this option"),
                         None => drop(permission.cancelled(AnsweredBy::Rule, now)),
                     }
                 }
@@ -115,7 +115,7 @@ impl Engine {
     ) -> Result<(), StoreError> {
         let (id, now) = (acp.id, clock::now());
         let mut tx = self.store.begin_unsynced().await?;
-        write_step(&mut tx, id, effects, permissions, now).await?;
+        write_effects(&mut tx, id, effects, permissions, now).await?;
         let (lines, written_to) = with_offsets(&effects.lines, connection.queued_offset);
         let state = effects
             .has_new_state
@@ -143,24 +143,24 @@ impl Engine {
         Ok(())
     }
 
-    /// Only what is stored is done.
+    /// Runs the effects of a stored transition.
     fn run_effects(self: &Arc<Self>, acp: &Arc<AcpSession>, effects: Effects) {
         for call in effects.calls {
             self.spawn_client_call(acp, call);
         }
         if let Some(reason) = effects.failed {
             let (engine, acp) = (self.clone(), acp.clone());
-            // Ends with the session it ends.
+            // Ends with the session.
             tokio::spawn(async move {
-                // Its standard error may say more; it is in the journal by now.
+                // The agent's standard error is in the journal by now.
                 engine.end_failed_handshake(&acp, &reason).await;
             });
         }
     }
 }
 
-/// Messages, turns and requests for permission with their events.
-pub(super) async fn write_step(
+/// Records messages, turns and permission requests with their events.
+pub(super) async fn write_effects(
     tx: &mut Box<dyn Tx>,
     id: SessionId,
     effects: &Effects,

@@ -1,4 +1,4 @@
-//! The last words of a conversation, in the transaction that ends its session.
+//! The final output of an ACP session, stored in the transaction that ends the session.
 
 use coven_acp::Effects;
 use coven_domain::message::{Message, MessageChange, Role};
@@ -10,17 +10,17 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::super::Engine;
-use super::commit::write_step;
+use super::commit::write_effects;
 use super::read_loop::feed_machine;
 use super::{AcpConnection, new_effects};
 use crate::error::EngineError;
 
-/// So much of what an agent wrote to standard error goes into the message about its end.
+/// Maximum bytes of standard error in the message about the end.
 const STDERR_BYTES: usize = 4096;
-/// More than this is read beside the runtime's own threads.
-const MUCH: u64 = 256 << 10;
+/// More than this is read with `block_in_place`.
+const MAX_INLINE_BYTES: u64 = 256 << 10;
 
-/// A conversation read to its end, to be written with its session's.
+/// An ACP session that was read to its end and is not stored yet.
 pub(crate) struct FinalOutput {
     connection: AcpConnection,
     effects: Effects,
@@ -28,7 +28,7 @@ pub(crate) struct FinalOutput {
 }
 
 impl Engine {
-    /// Reads what is left of an agent's output; nothing for a session on a terminal.
+    /// Reads the remaining output of an ACP session. Returns `None` for a terminal session.
     pub(crate) async fn read_final_output(&self, id: SessionId) -> Result<Option<FinalOutput>, EngineError> {
         let Some(stored) = self.store.acp_checkpoint(id).await? else { return Ok(None) };
         let mut machine = self.restore_machine(id, &stored).await?;
@@ -46,28 +46,28 @@ impl Engine {
         let mut reader = LogReader::new(&self.home.session_dir(id));
         let end = reader.range().map_or(stored.read_to, |range| range.end);
         let mut read = || feed_machine(&mut connection, &mut reader, end, &mut effects);
-        let taken = match end.saturating_sub(stored.read_to) > MUCH {
+        let taken = match end.saturating_sub(stored.read_to) > MAX_INLINE_BYTES {
             true => tokio::task::block_in_place(read),
             false => read(),
         };
         if let Err(error) = taken {
-            tracing::error!(session = %id, %error, "the end of an agent's output cannot be read");
+            tracing::error!(session = %id, %error, "cannot read the end of an agent's output");
         }
         let was_working = was_working && connection.machine.state().is_turn_running();
         connection.machine.end(&mut effects);
-        // Nobody saw them, and nobody can answer them.
+        // Permission requests that were never shown cannot be answered.
         effects.permission_requests.clear();
         Ok(Some(FinalOutput { connection, effects, was_working }))
     }
 }
 
 impl FinalOutput {
-    /// Why no session was ever open, if the agent's last words say so.
+    /// Returns why the agent opened no session, if its final output says so.
     pub(crate) fn take_failure(&mut self) -> Option<String> {
         self.effects.failed.take()
     }
 
-    /// Closes what was open and says how it ended.
+    /// Stores the remaining output, a message about the end and the final state.
     pub(crate) async fn write(
         mut self,
         tx: &mut Box<dyn Tx>,
@@ -82,7 +82,7 @@ impl FinalOutput {
             let message = Message::new(id, Role::System, &content);
             self.effects.messages.push(MessageChange::Added(message));
         }
-        write_step(tx, id, &self.effects, &[], now).await?;
+        write_effects(tx, id, &self.effects, &[], now).await?;
         let state = serde_json::to_string(self.connection.machine.state()).expect("a state has text keys only");
         let progress = AcpCheckpointUpdate {
             read_to: self.connection.processed_offset,
@@ -100,21 +100,21 @@ impl FinalOutput {
     }
 }
 
-/// What a reader of the history should know about the end; a goodbye was said before.
+/// Returns the message about the end for the history. `None` if the history already says it.
 fn end_message(session: &Session, exit: Option<ExitStatus>, stderr: &[u8], was_working: bool) -> Option<Value> {
     let during = if was_working { " while a prompt was running" } else { "" };
     let message = match session.state {
         SessionState::Failed if session.is_unopened() => return None,
         SessionState::Failed if session.process.is_none() => {
-            let reason = session.metadata.get("error").and_then(Value::as_str).unwrap_or("for no reason it gave");
-            format!("the agent could not be launched: {reason}")
+            let reason = session.metadata.get("error").and_then(Value::as_str).unwrap_or("no reason was given");
+            format!("cannot launch the agent: {reason}")
         }
         SessionState::Failed => match exit {
             Some(ExitStatus::Code(code)) => format!("the agent exited with code {code}{during}"),
-            Some(ExitStatus::Signal(signal)) => format!("the agent was ended by signal {signal}{during}"),
-            None => format!("the agent is gone{during}"),
+            Some(ExitStatus::Signal(signal)) => format!("the agent was killed by signal {signal}{during}"),
+            None => format!("the agent ended without an exit status{during}"),
         },
-        SessionState::Orphaned => format!("the agent is gone and nobody saw how it ended{during}"),
+        SessionState::Orphaned => format!("the session's holder died before it recorded an exit status{during}"),
         SessionState::Completed if session.metadata.get("reason").is_some_and(|reason| reason == "idle_timeout") => {
             return Some(json!({ "type": "ended", "reason": "idle_timeout" }));
         }

@@ -1,4 +1,4 @@
-//! Creating a session over ACP: bound to a repository, counted inside the transaction that makes it.
+//! Creates ACP sessions. Each is bound to a repository, and its transaction checks the session limit.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::super::Engine;
 use super::super::launch::{NewSession, StepLaunch};
-use super::commit::write_step;
+use super::commit::write_effects;
 use super::outbox::with_offsets;
 use super::{ensure_acp, new_effects};
 use crate::error::EngineError;
@@ -25,13 +25,13 @@ impl Engine {
     pub(crate) async fn create_acp_session(self: &Arc<Self>, mut new: NewSession) -> Result<Session, EngineError> {
         let invalid = |problem: &str| Err(EngineError::Invalid(problem.to_owned()));
         if new.argv.is_some() {
-            return invalid("argv: a session over ACP needs a harness; add one to the config");
+            return invalid("argv: an ACP session needs a harness; add one to the config");
         }
         if new.is_detached {
-            return invalid("detach: a session over ACP is launched at once; leave detach out");
+            return invalid("detach: an ACP session is launched immediately; omit detach");
         }
         if new.prompt.len() > MAX_ACP_PROMPT_BYTES {
-            return invalid("prompt: it is too long");
+            return invalid("prompt: the prompt is too long");
         }
         let title = new.title.as_deref().map(Title::parse).transpose()?;
         let earlier = self.earlier(new.resume).await?;
@@ -80,8 +80,8 @@ impl Engine {
             },
             metadata,
         };
-        // For the audit: who works where.
-        tracing::info!(session = %id, harness = harness.id, repo = repo.path, "an agent is launched");
+        // Audit log: which agent works in which repository.
+        tracing::info!(session = %id, harness = harness.id, repo = repo.path, "launching an agent");
         let mut machine = Machine::new(Opening {
             cwd: session.cwd.clone(),
             resume: earlier.map(|(_, agent_session)| agent_session),
@@ -103,7 +103,7 @@ impl Engine {
         launched
     }
 
-    /// The record with the first words to the agent, if the limit leaves room for it.
+    /// Stores the record and the first input for the agent, unless the session limit is reached.
     async fn record_acp_session(
         &self,
         session: &Session,
@@ -119,12 +119,12 @@ impl Engine {
         if let Some(repo) = session.repo_id
             && tx.repo(repo).await?.is_none_or(|repo| repo.removed_at.is_some())
         {
-            // It was taken off the list while its agent was being looked at.
+            // The repository was removed after it was checked.
             return Err(EngineError::RepoNotFound(repo));
         }
         tx.record(Change::SessionCreated(session.clone()), now).await?;
         self.link_agent(&mut tx, session).await?;
-        write_step(&mut tx, id, effects, &[], now).await?;
+        write_effects(&mut tx, id, effects, &[], now).await?;
         let (lines, written_to) = with_offsets(&effects.lines, 0);
         let state = serde_json::to_string(machine.state()).expect("a state has text keys only");
         let progress = AcpCheckpointUpdate {
@@ -141,26 +141,26 @@ impl Engine {
         Ok(())
     }
 
-    /// The session to go on with, and its agent's own id of it.
+    /// Returns the session to resume and the agent's id for it.
     async fn earlier(&self, resume: Option<SessionId>) -> Result<Option<(Session, String)>, EngineError> {
         let Some(id) = resume else { return Ok(None) };
         let session = self.session(id).await?;
         ensure_acp(&session)?;
         let cannot = |why: &str| EngineError::CannotResume { id, why: why.to_owned() };
         if matches!(session.state, SessionState::Created | SessionState::Running) {
-            return Err(cannot("it is still active; talk to it with `coven chat`"));
+            return Err(cannot("the session is still active; open it with `coven chat`"));
         }
         let (state, _) = self.acp_state(id, State::clone).await?;
         if state.capabilities["loadSession"] != true
             && state.capabilities["sessionCapabilities"].get("resume").is_none_or(serde_json::Value::is_null)
         {
-            return Err(cannot("its agent can neither load nor resume sessions"));
+            return Err(cannot("the agent can neither load nor resume sessions"));
         }
-        let agent_session = state.agent_session_id.ok_or_else(|| cannot("its agent never opened a session"))?;
+        let agent_session = state.agent_session_id.ok_or_else(|| cannot("the agent never opened a session"))?;
         Ok(Some((session, agent_session)))
     }
 
-    /// The repository that is named, else the earlier session's, else the one that holds the working folder.
+    /// Returns the named repository, else the resumed session's, else the one that contains the working folder.
     async fn agent_repo(&self, new: &NewSession, earlier: Option<&Session>) -> Result<Repo, EngineError> {
         if let Some(id) = new.repo_id.or(earlier.and_then(|session| session.repo_id)) {
             return self.usable_repo(id).await;

@@ -1,4 +1,5 @@
-//! An agent's reads and writes of text files: inside its repository, also while another process replaces folders by links.
+//! Reads and writes text files for an agent, only inside its repository, even if another process replaces folders by
+//! links at the same time.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -10,10 +11,10 @@ use coven_files::{Limit, ReadError};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 
-/// The largest file that is handed over.
+/// Maximum size of a file that an agent reads.
 const TEXT_FILE: Limit = Limit::new("a file that an agent reads", 8 << 20);
 
-/// A path that was resolved has no links left: a link in it was put there since.
+/// A resolved path contains no links, so a link in it was added since.
 const RESOLVE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
 
 pub(super) fn read(root: &Path, path: &str, line: Option<u32>, limit: Option<u32>) -> Result<String, RpcError> {
@@ -36,7 +37,7 @@ pub(super) fn read(root: &Path, path: &str, line: Option<u32>, limit: Option<u32
     Ok(text.split_inclusive('\n').skip(from).take(count).collect())
 }
 
-/// Whole or not at all: beside the file, then in its place.
+/// Writes a file atomically: to a temporary file beside it, then by renaming.
 pub(super) fn write(root: &Path, path: &str, content: &str) -> Result<(), RpcError> {
     let place = Place::of(root, path)?;
     let (Some(folder), Some(name)) = (place.relative.parent(), place.relative.file_name()) else {
@@ -75,14 +76,14 @@ pub(super) fn write(root: &Path, path: &str, content: &str) -> Result<(), RpcErr
     })
 }
 
-/// Whether a path leads into Git's own folder. What is written there can run when the user calls Git next.
+/// Reports whether a path is in a `.git` folder. Files there can run code the next time the user calls Git.
 pub(super) fn is_gits_own(root: &Path, path: &str) -> Result<bool, RpcError> {
     let place = Place::of(root, path)?;
     // Some file systems ignore case.
     Ok(place.relative.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git")))
 }
 
-/// A path inside a repository: the open folder of the repository, and the way from there without links.
+/// A path inside a repository: the open folder of the repository and the relative path without links.
 struct Place {
     root: OwnedFd,
     relative: PathBuf,
@@ -103,18 +104,18 @@ impl Place {
         match openat2(&self.root, relative, flags, Mode::empty(), RESOLVE) {
             Err(Errno::NOSYS) => Err(io::Error::new(
                 io::ErrorKind::Unsupported,
-                "this kernel has no openat2, so coven cannot guard the repository's boundary; use Linux 5.6 or later, or \
+                "this kernel has no openat2, so coven cannot keep the agent inside its repository; use Linux 5.6 or later, or \
                  let the agent use its own file tools",
             )),
             Err(Errno::LOOP | Errno::XDEV) => Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                "a folder in the path was replaced by a link; try again once no other program changes it",
+                "a folder in the path was replaced by a link; retry when no other program changes it",
             )),
             opened => Ok(opened?),
         }
     }
 
-    /// Opens a folder and makes what is missing of it.
+    /// Opens a folder and creates missing parents.
     fn make_folder(&self, relative: &Path) -> io::Result<OwnedFd> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         match (self.open(relative, flags), relative.parent(), relative.file_name()) {
@@ -131,11 +132,11 @@ impl Place {
 }
 
 fn outside(root: &Path, path: &str) -> RpcError {
-    tracing::warn!(path, root = %root.display(), "an agent asked for a file outside its repository");
+    tracing::warn!(path, root = %root.display(), "an agent requested a file outside its repository");
     RpcError::invalid_params(format!("{path} is outside the repository {}", root.display()))
 }
 
-/// The real place of a path, if it lies in the repository. What does not exist yet is judged by the folder that does.
+/// Returns the canonical path if it is inside the repository. For a new file, its first existing parent decides.
 pub(super) fn inside(root: &Path, path: &str) -> Result<PathBuf, RpcError> {
     let refused = || outside(root, path);
     let root = std::fs::canonicalize(root).map_err(|error| failed(&root.to_string_lossy(), &error))?;
@@ -149,7 +150,7 @@ pub(super) fn inside(root: &Path, path: &str) -> Result<PathBuf, RpcError> {
         match std::fs::canonicalize(existing) {
             Ok(real) => break real,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                // A link that leads nowhere yet could lead anywhere.
+                // A dangling link could later point outside.
                 if std::fs::symlink_metadata(existing).is_ok() {
                     return Err(refused());
                 }
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_file_is_told_in_words_that_agents_know() {
+    fn a_missing_file_is_reported_in_words_that_agents_know() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("none");
         let error = read(dir.path(), path.to_str().expect("text"), None, None).expect_err("missing");
@@ -231,7 +232,7 @@ mod tests {
         assert!(!base.join("new").exists() && !base.join("not yet").exists());
     }
 
-    /// Swaps a folder and a link out of the repository for as long as it is wanted.
+    /// Swaps a folder and a link to the outside in a loop.
     #[test]
     fn a_folder_that_turns_into_a_link_meanwhile_does_not_lead_out() {
         let dir = tempfile::tempdir().expect("a folder");
@@ -255,7 +256,7 @@ mod tests {
                 }
             });
             for nth in 0..2000 {
-                // Either of them may win; only the outcome counts.
+                // Either order is valid; only the result matters.
                 let _ = write(&root, &path(&format!("file-{nth}")), "words");
                 if let Ok(text) = read(&root, &path("secret"), None, None) {
                     panic!("read {text:?}");

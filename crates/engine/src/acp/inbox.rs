@@ -1,4 +1,4 @@
-//! Requests for permission: answered once.
+//! Answers permission requests, each once.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::super::Engine;
 use super::{CONNECTION_TIMEOUT, new_effects};
 use crate::error::EngineError;
 
-/// How somebody answers: with one of the agent's options, or with a word that stands for one.
+/// An answer: one of the agent's options, or a decision that selects one.
 #[derive(Debug, Clone)]
 pub enum InboxAnswer {
     Option(String),
@@ -19,7 +19,7 @@ pub enum InboxAnswer {
 }
 
 impl Engine {
-    /// As it is in the store now.
+    /// Reads the permission request from the store.
     async fn known_permission(&self, id: PermissionId) -> Result<Permission, EngineError> {
         let query =
             PermissionQuery { include_settled: true, prefix: Some(id.to_string()), ..PermissionQuery::default() };
@@ -27,7 +27,7 @@ impl Engine {
         found.ok_or_else(|| EngineError::QuestionNotFound(id.to_string()))
     }
 
-    /// The first answer wins and goes to the agent; a second one is told so.
+    /// Answers a permission request. The first answer wins and goes to the agent; a later one fails.
     pub async fn answer_permission(
         self: &Arc<Self>,
         permission: &Permission,
@@ -39,26 +39,26 @@ impl Engine {
             InboxAnswer::Option(option) => Some(option.clone()),
             InboxAnswer::Decision(decision) => match (decision.select_option(&permission.options), decision) {
                 (Ok(option), _) => Some(option.id.clone()),
-                // No option says no, so the agent gets `cancelled`.
+                // The agent offers no option to deny, so it gets `cancelled`.
                 (Err(_), Decision::Deny) => None,
                 (Err(error), Decision::Allow) => return Err(no_answer(error)),
             },
         };
-        let settle = |known: &mut Permission| match &option {
+        let apply = |known: &mut Permission| match &option {
             Some(option) => known.answered(option, by, clock::now()).map_err(no_answer),
             None => known.denied(by, clock::now()).map_err(no_answer),
         };
         let Some(acp) = self.acp_session(permission.session) else {
-            // Its session has ended; the row says whether somebody was faster.
+            // The session has ended; the row says whether the request was answered before.
             let mut known = self.known_permission(permission.id).await?;
-            settle(&mut known)?;
+            apply(&mut known)?;
             return Err(no_answer(AnswerError::Cancelled));
         };
-        // Whoever holds the conversation decides: two answers at once come one after the other.
+        // The lock of the connection serializes concurrent answers.
         let waited = tokio::time::timeout(CONNECTION_TIMEOUT, acp.connection()).await;
         let mut connection = waited.map_err(|_| EngineError::Busy(acp.id))?;
         let mut known = self.known_permission(permission.id).await?;
-        settle(&mut known)?;
+        apply(&mut known)?;
         let before = connection.machine.state().clone();
         let mut effects = new_effects();
         if connection.is_over || !connection.machine.decide(known.id, option.as_deref(), &mut effects) {

@@ -1,4 +1,4 @@
-//! Conversations over ACP: the protocol's state, the agent's stream, what is on its way to it.
+//! ACP sessions: the protocol state, the agent's output and the input that is queued for it.
 
 mod call;
 mod commit;
@@ -35,37 +35,38 @@ use super::Engine;
 use super::live::LiveSession;
 use crate::error::EngineError;
 
-/// A conversation that goes on.
+/// A live ACP session.
 pub struct AcpSession {
     pub id: SessionId,
-    /// Where the agent may read and write.
+    /// The folder in which the agent may read and write.
     root: std::path::PathBuf,
     cwd: std::path::PathBuf,
-    /// What is done with its requests for permission before anybody is asked.
+    /// The rule for permission requests: allow, deny, or ask a human.
     rule: Rule,
     connection: Mutex<AcpConnection>,
     outbox: Outbox,
-    /// Grows with everything that was stored.
+    /// Increases with every commit.
     changes: watch::Sender<u64>,
     last_active: AtomicI64,
-    /// Files and terminals that are worked on at once.
+    /// Limits concurrent client calls (files and terminals).
     calls: Semaphore,
-    /// The session is about to end: nobody needs what is still being worked on.
+    /// Set when the session is about to end, which cancels client calls.
     ending: watch::Sender<bool>,
 }
 
-const CALLS_AT_ONCE: usize = 4;
-/// How long somebody waits for a conversation that is busy storing or reading.
+const MAX_CONCURRENT_CALLS: usize = 4;
+/// How long a request waits for a connection that is busy.
 const CONNECTION_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// The protocol and its place in the streams. Whoever holds it may change them; what changed is stored before it is let go.
+/// The protocol state and the stream offsets. Changes must be stored before the lock is released.
 struct AcpConnection {
     machine: Machine,
     lines: Lines,
-    /// The agent's output was read up to here…
+    /// End of the output that was read from the log.
     read_offset: u64,
-    /// …and up to here it is in whole lines that are dealt with.
+    /// End of the last complete line that was processed.
     processed_offset: u64,
+    /// End of the input that was queued for the agent.
     queued_offset: u64,
     is_over: bool,
 }
@@ -79,14 +80,14 @@ impl AcpSession {
         self.connection.lock().await
     }
 
-    /// Nothing more is read or said; what is left is for the record's last transaction.
+    /// Stops reading and sending. The transaction that ends the session stores the remaining output.
     pub(crate) async fn close(&self) {
         self.begin_end();
         self.connection().await.is_over = true;
         self.notify_changed();
     }
 
-    /// Work for the agent is given up before anybody waits for its turn.
+    /// Cancels client calls, so that an end does not wait for them.
     pub(crate) fn begin_end(&self) {
         self.ending.send_replace(true);
     }
@@ -99,7 +100,7 @@ impl AcpSession {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    /// Told with everything that was stored.
+    /// Receives a new value after every commit.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -108,22 +109,22 @@ impl AcpSession {
         self.last_active.fetch_max(now.as_millis(), Ordering::Relaxed);
     }
 
-    /// When the last message came, unless the session waits for the human. One that is busy or about to end is not idle.
+    /// Returns the time of the last message. `None` if the session waits for a human, is busy or is about to end.
     pub fn idle_since(&self) -> Option<Timestamp> {
         let connection = self.connection.try_lock().ok()?;
         let is_waiting = connection.is_over || *self.ending.borrow() || connection.machine.state().waits_for_human();
         (!is_waiting).then(|| Timestamp::from_millis(self.last_active.load(Ordering::Relaxed)))
     }
 
-    /// What `look` makes of the state; nothing if it cannot be seen in time.
-    pub(crate) async fn with_state<T>(&self, look: impl FnOnce(&State) -> T) -> Option<T> {
+    /// Returns `read` of the state, or `None` if the connection stays busy.
+    pub(crate) async fn with_state<T>(&self, read: impl FnOnce(&State) -> T) -> Option<T> {
         let connection = tokio::time::timeout(CONNECTION_TIMEOUT, self.connection()).await.ok()?;
-        Some(look(connection.machine.state()))
+        Some(read(connection.machine.state()))
     }
 }
 
 impl Engine {
-    /// Takes a stored conversation up where it stopped.
+    /// Restores an ACP session from its stored checkpoint.
     pub(crate) async fn restore_session(&self, session: &Session) -> Result<Option<Arc<AcpSession>>, EngineError> {
         let Some(stored) = self.store.acp_checkpoint(session.id).await? else { return Ok(None) };
         let machine = self.restore_machine(session.id, &stored).await?;
@@ -147,9 +148,9 @@ impl Engine {
             }),
             outbox: Outbox::new(stored.outbox),
             changes: watch::Sender::new(0),
-            // While no daemon was there nobody could say anything: that time does not count.
+            // Time without a daemon does not count as idle.
             last_active: AtomicI64::new(coven_holder::clock::now().as_millis()),
-            calls: Semaphore::new(CALLS_AT_ONCE),
+            calls: Semaphore::new(MAX_CONCURRENT_CALLS),
             ending: watch::Sender::new(false),
         };
         Ok(Some(Arc::new(acp)))
@@ -159,7 +160,7 @@ impl Engine {
     async fn restore_machine(&self, id: SessionId, stored: &Stored) -> Result<Machine, EngineError> {
         let state: State = serde_json::from_str(&stored.state).map_err(|error| EngineError::Unreadable {
             id,
-            what: "the conversation's state",
+            what: "the ACP state",
             source: error,
         })?;
         let needs_messages = state.open_message().is_some() || state.tool_messages().next().is_some();
@@ -174,16 +175,16 @@ impl Engine {
         }))
     }
 
-    /// Reads, sends and works for a conversation until its session or the daemon ends.
+    /// Starts the tasks that read from the agent and send to it, until the session or the daemon ends.
     pub(crate) fn spawn_session_tasks(self: &Arc<Self>, live: &Arc<LiveSession>, acp: &Arc<AcpSession>) {
         let (engine, read_live, read_acp) = (self.clone(), live.clone(), acp.clone());
-        // Both are owned by the live session and end with it.
+        // Both tasks end with the live session.
         self.background.spawn(async move { engine.read_loop(&read_live, &read_acp).await });
         let (engine, live, sending) = (self.clone(), live.clone(), acp.clone());
         self.background.spawn(async move { engine.deliver(&live, &sending).await });
     }
 
-    /// Turns with every change of a session's conversation, while the session lives.
+    /// Receives a new value with every change of a live ACP session.
     pub fn acp_changes(&self, id: SessionId) -> Option<watch::Receiver<u64>> {
         self.acp_session(id).map(|acp| acp.changes())
     }

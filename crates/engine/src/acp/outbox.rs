@@ -1,4 +1,4 @@
-//! Lines on their way to an agent: stored first, then sent, each byte once, whatever dies in between.
+//! Lines queued for an agent. They are stored before they are sent, and each byte is sent once even after a crash.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,26 +16,26 @@ use super::super::live::LiveSession;
 use super::super::{Engine, holder_requests};
 use super::AcpSession;
 
-/// With its offset it fills a frame.
-const PIECE: usize = MAX_BODY - 8;
-/// Past this much that an agent has not read, nothing more is done for it.
+/// Maximum bytes per frame, without the offset.
+const MAX_CHUNK: usize = MAX_BODY - 8;
+/// If the agent has not read this much, its client calls wait.
 const MAX_QUEUED_BYTES: usize = 16 << 20;
-const CONNECT_AGAIN: Duration = Duration::from_millis(100);
+const RECONNECT_DELAY: Duration = Duration::from_millis(100);
 
-/// Lines with the byte of the agent's input that each begins at, and where the next one will.
+/// Returns each line with its offset in the agent's input, and the offset of the next line.
 pub(super) fn with_offsets(lines: &[String], mut from: u64) -> (Vec<(u64, String)>, u64) {
     let placed = lines
         .iter()
         .map(|line| {
-            let (begins_at, line) = (from, format!("{line}\n"));
+            let (offset, line) = (from, format!("{line}\n"));
             from += line.len() as u64;
-            (begins_at, line)
+            (offset, line)
         })
         .collect();
     (placed, from)
 }
 
-/// The bytes of an agent's input that its holder may not have. The journal counts what it has.
+/// Input that the holder may not have yet. The journal counts the input that it has.
 pub(super) struct Outbox {
     waiting: Mutex<VecDeque<(u64, String)>>,
     delivered_to: AtomicU64,
@@ -70,21 +70,21 @@ impl Outbox {
 
     fn deliver_to(&self, offset: u64) {
         self.delivered_to.store(offset, Ordering::Relaxed);
-        self.waiting().retain(|(begins_at, line)| begins_at + line.len() as u64 > offset);
+        self.waiting().retain(|(start, line)| start + line.len() as u64 > offset);
         self.has_delivered.notify_waiters();
     }
 
-    /// The next bytes to send and where they begin.
+    /// Returns the next bytes to send with their offset.
     fn next(&self) -> Option<(u64, Vec<u8>)> {
         let delivered = self.delivered_to();
         let waiting = self.waiting();
-        let (begins_at, line) = waiting.front()?;
-        let done = usize::try_from(delivered.saturating_sub(*begins_at)).unwrap_or(0).min(line.len());
-        let piece = &line.as_bytes()[done..];
-        Some((begins_at + done as u64, piece[..piece.len().min(PIECE)].to_vec()))
+        let (start, line) = waiting.front()?;
+        let done = usize::try_from(delivered.saturating_sub(*start)).unwrap_or(0).min(line.len());
+        let rest = &line.as_bytes()[done..];
+        Some((start + done as u64, rest[..rest.len().min(MAX_CHUNK)].to_vec()))
     }
 
-    /// Waits until an agent that does not read has taken some of what it asked for.
+    /// Waits until less than `MAX_QUEUED_BYTES` are queued.
     pub async fn has_room(&self) {
         loop {
             let delivered = self.has_delivered.notified();
@@ -95,7 +95,7 @@ impl Outbox {
         }
     }
 
-    /// Waits until everything that was pushed is with the holder.
+    /// Waits until the holder has everything that was pushed.
     pub async fn wait_until_drained(&self) {
         loop {
             let delivered = self.has_delivered.notified();
@@ -108,45 +108,41 @@ impl Outbox {
 }
 
 impl Engine {
-    /// Sends what waits, in order, until the session or the daemon ends.
+    /// Sends queued lines in order until the session or the daemon ends.
     pub(super) async fn deliver(&self, live: &LiveSession, acp: &AcpSession) {
         let (dir, outbox) = (self.home.session_dir(acp.id), &acp.outbox);
         loop {
             tokio::select! {
                 sent = send_all(&dir, outbox) => match sent {
                     Ok(()) => return,
-                    Err(error) => tracing::debug!(session = %acp.id, %error, "an agent's holder is not reached"),
+                    Err(error) => tracing::debug!(session = %acp.id, %error, "cannot reach an agent's holder"),
                 },
                 () = live.ended() => return,
                 () = self.stopped() => return,
             }
-            // A holder that is gone for good takes its session along.
+            // The session ends if its holder is gone.
             if acp.connection().await.is_over {
                 return;
             }
-            tokio::time::sleep(CONNECT_AGAIN).await;
+            tokio::time::sleep(RECONNECT_DELAY).await;
         }
     }
 }
 
-/// Until the holder says that the agent ended.
+/// Sends queued lines until the agent exits.
 async fn send_all(dir: &Path, outbox: &Outbox) -> io::Result<()> {
     let mut stream = holder_requests::connect(dir).await?;
     stream.write_all(&Request::Hello { version: VERSION }.encode()).await?;
-    // Whatever was sent over an earlier connection is in the journal, or was never taken.
+    // The journal has everything that an earlier connection delivered.
     outbox.deliver_to(input_bytes(dir)?);
     let (mut decoder, mut buffer) = (Decoder::default(), [0; 1024]);
     loop {
-        let Some((begins_at, piece)) = outbox.next() else {
+        let Some((offset, bytes)) = outbox.next() else {
             outbox.has_more.notified().await;
             continue;
         };
-        let end = begins_at + piece.len() as u64;
-        stream
-            .write_all(
-                &[Request::InputAt { offset: begins_at, bytes: piece }.encode(), Request::Sync.encode()].concat(),
-            )
-            .await?;
+        let end = offset + bytes.len() as u64;
+        stream.write_all(&[Request::InputAt { offset, bytes }.encode(), Request::Sync.encode()].concat()).await?;
         loop {
             match decoder.reply().map_err(io::Error::other)? {
                 Some(Reply::Accepted) => break,
@@ -163,7 +159,7 @@ async fn send_all(dir: &Path, outbox: &Outbox) -> io::Result<()> {
     }
 }
 
-/// How many bytes of input the holder has noted down.
+/// Returns the number of input bytes in the journal.
 fn input_bytes(dir: &Path) -> io::Result<u64> {
     let mut journal = JournalReader::open(&dir.join(coven_holder::JOURNAL))?;
     let mut total = 0;

@@ -1,4 +1,4 @@
-//! What people ask of a conversation: prompts, cancelling, modes, messages.
+//! Requests of clients to ACP sessions: prompts, cancelling, modes, messages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use super::super::termination::ensure_live;
 use super::{AcpConnection, AcpSession, CONNECTION_TIMEOUT, chunk_text, new_effects};
 use crate::error::EngineError;
 
-/// How long a goodbye may take to reach the agent before its process is ended.
+/// How long `session/cancel` may take to reach the agent before its process is ended.
 const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl Engine {
-    /// Stores the prompt and lets it follow its way: when this returns, a killed daemon does not lose it.
+    /// Stores the prompt and queues it. When this returns, a crash of the daemon does not lose it.
     pub async fn prompt(self: &Arc<Self>, id: SessionId, text: &str) -> Result<MessageId, EngineError> {
         if text.trim().is_empty() {
             return Err(EngineError::Invalid("text: the prompt is empty".to_owned()));
@@ -36,7 +36,7 @@ impl Engine {
         .await
     }
 
-    /// Stops the turn that runs; the session goes on.
+    /// Cancels the running turn; the session continues.
     pub async fn cancel_turn(self: &Arc<Self>, id: SessionId) -> Result<(), EngineError> {
         let acp = self.live_acp_session(id).await?;
         self.change(&acp, |connection, effects| match connection.machine.cancel_turn(effects) {
@@ -69,7 +69,7 @@ impl Engine {
         .await
     }
 
-    /// One change that somebody asked for, stored before it is answered.
+    /// Applies a client's change and stores it before it is answered.
     pub(super) async fn change<T>(
         self: &Arc<Self>,
         acp: &Arc<AcpSession>,
@@ -99,29 +99,29 @@ impl Engine {
         Err(EngineError::HolderGone(id))
     }
 
-    /// The agent hears that its session is about to end; `reason` is kept for readers. Bounded: an end never waits for a
-    /// conversation that cannot be stored.
+    /// Sends `session/cancel`; the history keeps `reason`. Has a timeout, so that an end never waits for a session that
+    /// cannot be stored.
     pub(crate) async fn send_cancel(self: &Arc<Self>, id: SessionId, reason: Option<&str>) -> Result<(), EngineError> {
         let Some(acp) = self.acp_session(id) else { return Ok(()) };
         acp.begin_end();
-        let said = self.change(&acp, |connection, effects| {
+        let sent = self.change(&acp, |connection, effects| {
             connection.machine.begin_shutdown(reason, effects);
             Ok(())
         });
-        match tokio::time::timeout(CANCEL_TIMEOUT, said).await {
-            Ok(said) => said?,
+        match tokio::time::timeout(CANCEL_TIMEOUT, sent).await {
+            Ok(sent) => sent?,
             Err(_) => return Err(EngineError::Busy(id)),
         }
-        // An agent that reads nothing is ended all the same.
+        // The session ends even if the agent does not read its input.
         let _ = tokio::time::timeout(CANCEL_TIMEOUT, acp.outbox.wait_until_drained()).await;
         Ok(())
     }
 
-    /// What `look` makes of what is known of the agent, live or as it was stored last; whether it is live.
-    pub async fn acp_state<T>(&self, id: SessionId, look: impl Fn(&State) -> T) -> Result<(T, bool), EngineError> {
+    /// Returns `read` of the live state, or else of the stored state, and whether the session is live.
+    pub async fn acp_state<T>(&self, id: SessionId, read: impl Fn(&State) -> T) -> Result<(T, bool), EngineError> {
         let acp = self.acp_session(id);
         if let Some(acp) = &acp
-            && let Some(seen) = acp.with_state(&look).await
+            && let Some(seen) = acp.with_state(&read).await
         {
             return Ok((seen, true));
         }
@@ -129,20 +129,20 @@ impl Engine {
         ensure_acp(&session)?;
         let stored = self.store.acp_checkpoint(id).await?;
         let state: State = stored.and_then(|stored| serde_json::from_str(&stored.state).ok()).unwrap_or_default();
-        Ok((look(&state), acp.is_some()))
+        Ok((read(&state), acp.is_some()))
     }
 
     pub async fn messages(&self, id: SessionId, query: &MessageQuery) -> Result<Vec<StoredMessage>, EngineError> {
         Ok(self.store.messages(id, query).await?)
     }
 
-    /// Messages as history has them: the pieces of one that is still being written are one.
+    /// Returns messages as the history shows them: the chunks of an unfinished message are joined.
     pub async fn history(&self, id: SessionId, query: &MessageQuery) -> Result<Vec<StoredMessage>, EngineError> {
         Ok(fold_chunks(self.messages(id, query).await?))
     }
 }
 
-/// Refuses what only a conversation can do.
+/// Fails unless the session uses ACP.
 pub fn ensure_acp(session: &Session) -> Result<(), EngineError> {
     match session.channel {
         Channel::Acp => Ok(()),
@@ -152,7 +152,7 @@ pub fn ensure_acp(session: &Session) -> Result<(), EngineError> {
 
 fn fold_chunks(messages: Vec<StoredMessage>) -> Vec<StoredMessage> {
     let mut folded: Vec<StoredMessage> = Vec::with_capacity(messages.len());
-    // Where the message that is being written stands, and what it says so far.
+    // Index and text of the unfinished message.
     let mut growing: Option<(usize, String)> = None;
     for mut message in messages {
         if !message.is_chunk {

@@ -1,4 +1,4 @@
-//! Listens to an agent: its log from where it was read last, line by line, stored in batches.
+//! Reads an agent's output from the log, line by line from the stored offset, and stores it in batches.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -14,20 +14,19 @@ use super::super::Engine;
 use super::super::live::LiveSession;
 use super::{AcpConnection, AcpSession, new_effects};
 
-/// What streams in is stored this often: a reader sees it at once, and a thousand chunks a second are a few writes.
-const PACE: Duration = Duration::from_millis(40);
-/// One conversation may keep the daemon busy for this part of the time: where many stream at once each is stored less often.
-const SHARE: u32 = 20;
-const SLOWEST_PACE: Duration = Duration::from_millis(100);
+/// Minimum time between two commits: short for readers, but a thousand chunks a second are only a few writes.
+const MIN_COMMIT_INTERVAL: Duration = Duration::from_millis(40);
+/// The interval is at least this multiple of the last commit's time, so that many sessions share the store.
+const COMMIT_TIME_FACTOR: u32 = 20;
+const MAX_COMMIT_INTERVAL: Duration = Duration::from_millis(100);
 const READ_BYTES: usize = 256 << 10;
-/// More than this is taken in several steps, so that others get their turn.
-const STEP_BYTES: u64 = 8 << 20;
-/// How long to wait before a log that could not be read is tried again.
-const READ_AGAIN: Duration = Duration::from_secs(1);
-/// How long an idle agent may take to read that its session is cancelled, and to end by itself.
+/// Maximum bytes per batch; the lock is released between batches.
+const BATCH_BYTES: u64 = 8 << 20;
+const READ_RETRY_DELAY: Duration = Duration::from_secs(1);
+/// How long an idle agent may take to exit after `session/cancel`.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
-/// How far a reading came.
+/// Outcome of reading a batch.
 enum Read {
     Behind,
     UpToDate,
@@ -41,7 +40,7 @@ impl Engine {
         let mut reader = LogReader::new(&live.dir);
         let deadline = Instant::now() + self.config.agents.handshake();
         if let Some(Some(reason)) = acp.with_state(|state| state.failure().map(str::to_owned)).await {
-            // An earlier daemon found out and was stopped before it could end it.
+            // An earlier daemon stopped before it ended this session.
             self.end_failed_handshake(acp, &reason).await;
         }
         self.resume_client_calls(acp).await;
@@ -52,19 +51,19 @@ impl Engine {
                 Read::Behind => continue,
                 Read::UpToDate => {}
                 Read::Failed => {
-                    tokio::time::sleep(READ_AGAIN).await;
+                    tokio::time::sleep(READ_RETRY_DELAY).await;
                     continue;
                 }
                 Read::Over => return,
             }
-            let pace = (stored_at.elapsed() * SHARE).clamp(PACE, SLOWEST_PACE);
+            let interval = (stored_at.elapsed() * COMMIT_TIME_FACTOR).clamp(MIN_COMMIT_INTERVAL, MAX_COMMIT_INTERVAL);
             let opens = acp.connection().await.machine.waits_to_open();
             tokio::select! {
                 changed = progress.changed() => {
                     if changed.is_err() {
                         return;
                     }
-                    sleep_until(stored_at + pace).await;
+                    sleep_until(stored_at + interval).await;
                 }
                 () = sleep_until(deadline), if opens => self.fail_handshake(acp).await,
                 () = live.ended() => return,
@@ -73,7 +72,7 @@ impl Engine {
         }
     }
 
-    /// Reads up to `end` at most.
+    /// Reads and stores a batch that ends at `end` at most.
     async fn read_batch(
         self: &Arc<Self>,
         live: &LiveSession,
@@ -85,11 +84,11 @@ impl Engine {
         if connection.is_over {
             return Read::Over;
         }
-        let until = end.min(connection.read_offset + STEP_BYTES);
+        let until = end.min(connection.read_offset + BATCH_BYTES);
         let mut effects = new_effects();
         let before = connection.processed_offset;
         let mut read = || feed_machine(&mut connection, reader, until, &mut effects);
-        // Parsing megabytes must not hold up the runtime's own threads.
+        // Parsing megabytes would block the runtime's threads.
         let taken = match until.saturating_sub(before) > READ_BYTES as u64 {
             true => tokio::task::block_in_place(read),
             false => read(),
@@ -99,12 +98,12 @@ impl Engine {
         }
         if connection.processed_offset > before || !effects.is_empty() {
             acp.touch(coven_holder::clock::now());
-            // Also what came before a piece that cannot be read: the cursor stands behind it.
+            // Also after a read error: the offsets cover the lines before it.
             self.commit_with_retry(acp, &mut connection, effects).await;
         }
         match taken {
             Err(error) => {
-                tracing::error!(session = %live.id, %error, "an agent's output cannot be read; trying again");
+                tracing::error!(session = %live.id, %error, "cannot read an agent's output; retrying");
                 Read::Failed
             }
             Ok(()) if connection.read_offset < end => Read::Behind,
@@ -112,7 +111,7 @@ impl Engine {
         }
     }
 
-    /// The agent did not open a session in time.
+    /// Fails the session, because the agent did not open it in time.
     async fn fail_handshake(self: &Arc<Self>, acp: &Arc<AcpSession>) {
         let mut connection = acp.connection().await;
         if connection.is_over || !connection.machine.waits_to_open() {
@@ -121,21 +120,21 @@ impl Engine {
         let mut effects = new_effects();
         let seconds = self.config.agents.handshake().as_secs_f64();
         let reason = format!(
-            "the agent did not answer: no session was open after {seconds} seconds; see what it wrote to standard error \
-             with `coven show {}`, or raise agents.handshakeSeconds",
+            "the agent did not open a session within {seconds} seconds; see its standard error with `coven show {}`, or \
+             raise agents.handshakeSeconds",
             acp.id
         );
         connection.machine.fail(&reason, &mut effects);
         self.commit_with_retry(acp, &mut connection, effects).await;
-        // It was given up: nothing is waited for any more.
+        // Nothing more is read from this agent.
         connection.is_over = true;
     }
 
-    /// Ends a session whose agent cannot be talked to.
+    /// Ends a session whose agent failed to open it.
     pub(super) async fn end_failed_handshake(self: &Arc<Self>, acp: &AcpSession, reason: &str) {
         let id = acp.id;
-        // Why is in the record and the messages; an agent's words may hold what no log should.
-        tracing::warn!(session = %id, "a session could not be opened; it is ended");
+        // The reason is in the record and the messages. It is not logged, because it may contain secrets.
+        tracing::warn!(session = %id, "ending a session that its agent could not open");
         let reason = reason.to_owned();
         let changed = self
             .change_session(id, "refused", move |session, now| {
@@ -146,12 +145,12 @@ impl Engine {
             .await;
         match changed {
             Ok(session) => self.send_end(&session, EndMode::Kill).await,
-            Err(error) => tracing::error!(session = %id, %error, "a session that could not be opened goes on"),
+            Err(error) => tracing::error!(session = %id, %error, "cannot end a session that its agent could not open"),
         }
     }
 
-    /// Cancels whatever the agent does and ends its session as idle. The agent may end by itself: its input is closed
-    /// behind the `session/cancel`, and it gets time to read both before it is signalled.
+    /// Cancels the agent's turn and ends its session as idle. The agent gets `session/cancel` and the end of its input,
+    /// and time to exit by itself before it is signalled.
     pub async fn idle_out(self: &Arc<Self>, id: coven_domain::SessionId) -> Result<(), crate::error::EngineError> {
         let session = self
             .change_session(id, "idled_out", |session, now| {
@@ -164,7 +163,7 @@ impl Engine {
             tracing::info!(session = %id, %error, "cannot announce the end of the session to the agent");
         }
         let (engine, live) = (self.clone(), self.live_session(id));
-        // Ends by itself, or with the daemon: the next one ends the session.
+        // Ends by itself, or with the daemon; the next daemon ends the session.
         tokio::spawn(async move {
             if let Some(live) = live
                 && engine.send_to_holder(id, &[Request::CloseInput]).await.is_ok()
@@ -178,7 +177,7 @@ impl Engine {
     }
 }
 
-/// Feeds the machine with what the log has up to `until`.
+/// Feeds the machine with the log up to `until`.
 pub(super) fn feed_machine(
     connection: &mut AcpConnection,
     reader: &mut LogReader,
@@ -190,7 +189,7 @@ pub(super) fn feed_machine(
         let wanted = usize::try_from(until - connection.read_offset).unwrap_or(READ_BYTES).min(READ_BYTES);
         let count = match reader.read_at(connection.read_offset, &mut buffer[..wanted]) {
             Ok(0) => {
-                // Past its bound the log has lost its beginning: go on with what is there.
+                // The log dropped its oldest segments; continue with the first that is left.
                 let first = reader.range()?.start;
                 if first <= connection.read_offset {
                     return Ok(());
@@ -206,10 +205,10 @@ pub(super) fn feed_machine(
         let machine = &mut connection.machine;
         let fed = connection.lines.feed(&buffer[..count], |taken| match taken {
             Taken::Line(line) => {
-                // Whatever an agent says must not end more than its own line.
-                let heard = catch_unwind(AssertUnwindSafe(|| machine.line(line, effects)));
-                if heard.is_err() {
-                    effects.warnings.push("a line that could not be dealt with".to_owned());
+                // A panic must not affect more than one line.
+                let handled = catch_unwind(AssertUnwindSafe(|| machine.line(line, effects)));
+                if handled.is_err() {
+                    effects.warnings.push("a line caused a panic".to_owned());
                 }
             }
             Taken::TooLong(head) => machine.too_long(head, effects),

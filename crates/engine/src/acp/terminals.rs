@@ -1,4 +1,4 @@
-//! Terminals that an agent opens: each has a holder of its own, so that it outlives the daemon like any session.
+//! Terminals that an agent opens. Each has its own holder and outlives the daemon, like any session.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -23,18 +23,18 @@ use super::super::spawn::{Bounds, reap};
 use super::super::{Engine, holder_requests};
 use super::{AcpSession, files};
 
-/// What is kept of a terminal's output on disk.
+/// Maximum bytes of a terminal's output on disk.
 const KEPT_BYTES: u64 = 16 << 20;
-/// The end of a terminal's output that an agent gets; it may ask for less. With more, the answer says `truncated`.
+/// Maximum bytes of output in a response; an agent may request less. Longer output is `truncated`.
 const MAX_SHOWN_BYTES: u64 = 1 << 20;
 const GRACE_MS: u32 = 2000;
 const LIMIT_FILE: &str = "output-limit";
 pub const NUMBER_FILE: Limit = Limit::new("a file that holds one number", 64);
-/// Marks one that its agent has let go; what it showed stays with the session.
+/// Marks a terminal that its agent has released; its output stays with the session.
 const RELEASED: &str = "released";
-/// So many may run for one agent.
-const MOST_TERMINALS: usize = 32;
-const ASK_AGAIN: Duration = Duration::from_millis(500);
+/// Maximum number of running terminals per agent.
+const MAX_TERMINALS: usize = 32;
+const RETRY_DELAY: Duration = Duration::from_millis(500);
 
 impl Engine {
     fn terminal_dir(&self, id: SessionId, terminal: &str) -> Result<PathBuf, RpcError> {
@@ -43,7 +43,7 @@ impl Engine {
         });
         match is_ours {
             true => Ok(self.home.session_dir(id).join("terminals").join(terminal)),
-            false => Err(RpcError::invalid_params(format!("there is no terminal {terminal:?}"))),
+            false => Err(RpcError::invalid_params(format!("unknown terminal {terminal:?}"))),
         }
     }
 
@@ -51,7 +51,7 @@ impl Engine {
         let dir = self.terminal_dir(id, terminal)?;
         match dir.join(coven_holder::JOURNAL).exists() && !dir.join(RELEASED).exists() {
             true => Ok(dir),
-            false => Err(RpcError::invalid_params(format!("there is no terminal {terminal:?}"))),
+            false => Err(RpcError::invalid_params(format!("unknown terminal {terminal:?}"))),
         }
     }
 
@@ -66,11 +66,11 @@ impl Engine {
     ) -> Result<(), RpcError> {
         let dir = self.terminal_dir(acp.id, terminal)?;
         if dir.join(coven_holder::JOURNAL).exists() {
-            // An earlier daemon started it and was stopped before it could say so.
+            // An earlier daemon created it and stopped before it answered.
             return Ok(());
         }
-        if self.living_terminals(acp.id) >= MOST_TERMINALS {
-            let error = format!("{MOST_TERMINALS} terminals are open; release some first");
+        if self.running_terminals(acp.id) >= MAX_TERMINALS {
+            let error = format!("{MAX_TERMINALS} terminals are open; release some first");
             return Err(RpcError::internal(error));
         }
         let _ = std::fs::remove_dir_all(&dir);
@@ -83,15 +83,15 @@ impl Engine {
         }
         let mut variables = self.agents_environment(acp.id).await;
         variables.extend(env.iter().filter(|(name, _)| !name.starts_with("LD_")).cloned());
-        // Many agents send a whole command line instead of a program: then a shell knows what it means.
+        // Many agents send a command line instead of a program; run it in a shell.
         let path = variables.get("PATH").map(OsStr::new);
         match program::find(&argv[0], path) {
             Some(found) => argv[0] = found.to_string_lossy().into_owned(),
             None if argv.len() == 1 => argv = vec!["/bin/sh".to_owned(), "-c".to_owned(), argv.remove(0)],
             None => return Err(RpcError::not_found(&argv[0])),
         }
-        std::fs::create_dir_all(dir.parent().expect("it lies in the session's folder"))
-            .map_err(|error| RpcError::internal(format!("the terminal's folder cannot be made: {error}")))?;
+        std::fs::create_dir_all(dir.parent().expect("the folder is in the session's folder"))
+            .map_err(|error| RpcError::internal(format!("cannot create the terminal's folder: {error}")))?;
         let spec = Spec {
             dir: dir.clone(),
             stdio: StdioMode::Terminal,
@@ -115,12 +115,12 @@ impl Engine {
         Ok(())
     }
 
-    fn living_terminals(&self, id: SessionId) -> usize {
+    fn running_terminals(&self, id: SessionId) -> usize {
         let Ok(entries) = std::fs::read_dir(self.home.session_dir(id).join("terminals")) else { return 0 };
         entries.flatten().filter(|entry| entry.path().join(SOCKET).exists()).count()
     }
 
-    /// The environment that the agent itself was started with: it is written down nowhere else.
+    /// Reads the agent's environment from /proc: it is stored nowhere else.
     async fn agents_environment(&self, id: SessionId) -> BTreeMap<String, String> {
         let pid = self.session(id).await.ok().and_then(|session| session.process).map(|process| process.pid);
         let bytes = pid.and_then(|pid| std::fs::read(format!("/proc/{pid}/environ")).ok()).unwrap_or_default();
@@ -149,7 +149,7 @@ impl Engine {
                     count => filled += count,
                 }
             }
-            // A character that was cut in two at the front is left out.
+            // Skip a character that was cut at the start.
             let cut = if from > 0 { bytes.iter().take(4).take_while(|byte| **byte & 0xc0 == 0x80).count() } else { 0 };
             let text = String::from_utf8_lossy(&bytes[cut..filled]).replace("\r\n", "\n");
             let mut answer = json!({ "output": text, "truncated": from > 0 });
@@ -173,11 +173,11 @@ impl Engine {
                 return Ok(exit_json(status));
             }
             if !dir.join(SOCKET).exists() {
-                // Its holder is gone without a word: it was killed, and its program with it.
+                // The holder died without an exit status: it was killed, together with its program.
                 return Ok(exit_json(exit_of(&dir).unwrap_or(ExitStatus::Signal(9))));
             }
-            // It lives and has no time for one more viewer.
-            tokio::time::sleep(ASK_AGAIN).await;
+            // The holder is running but too busy to answer.
+            tokio::time::sleep(RETRY_DELAY).await;
         }
     }
 
@@ -186,7 +186,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Ends it if it runs; its id means nothing any more.
+    /// Ends the terminal if it is running and invalidates its id.
     pub(super) async fn release_terminal(&self, id: SessionId, terminal: &str) -> Result<(), RpcError> {
         let dir = self.known_terminal(id, terminal)?;
         end_terminal(&dir).await;
@@ -194,7 +194,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The agent is gone: nothing it started in a terminal stays.
+    /// Ends all terminals of an agent that is gone.
     pub(crate) async fn end_terminals(&self, id: SessionId) {
         let Ok(entries) = std::fs::read_dir(self.home.session_dir(id).join("terminals")) else { return };
         for dir in entries.flatten().map(|entry| entry.path()) {
@@ -207,12 +207,12 @@ async fn end_terminal(dir: &Path) {
     if dir.join(SOCKET).exists() {
         let end = Request::End { how: EndMode::Kill, grace_ms: GRACE_MS };
         if let Err(error) = holder_requests::send_requests(dir, &[end]).await {
-            tracing::debug!(dir = %dir.display(), %error, "a terminal had ended by itself");
+            tracing::debug!(dir = %dir.display(), %error, "a terminal ended by itself");
         }
     }
 }
 
-/// Until the holder tells; nothing if it is not there.
+/// Waits for the exit status. Returns `None` if the holder cannot be reached.
 async fn wait_for_exit(dir: &Path) -> Option<ExitStatus> {
     let mut stream = holder_requests::connect(dir).await.ok()?;
     let hello = [Request::Hello { version: VERSION }.encode(), Request::Watch.encode()].concat();
@@ -255,7 +255,7 @@ fn exit_json(status: ExitStatus) -> Value {
     }
 }
 
-/// As people and programs write it.
+/// Returns the signal's name.
 fn signal_name(signal: i32) -> String {
     let name = match signal {
         1 => "SIGHUP",

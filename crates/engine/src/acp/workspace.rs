@@ -1,4 +1,4 @@
-//! How an agent is started over ACP: its argv, and the flag that names its workspace where it has one.
+//! Command line of an agent over ACP, with the flag for its workspace if it has one.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -14,15 +14,15 @@ use tokio::process::Command;
 use super::super::Engine;
 use crate::error::EngineError;
 
-/// How long a program may take to print its help.
-const HELP_LIMIT: Duration = Duration::from_secs(20);
+/// Timeout of `--help`.
+const HELP_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Which program files list their workspace flag; asked once for each.
+/// Caches whether a program file lists its workspace flag in `--help`.
 #[derive(Default)]
 pub(crate) struct HelpFlagCache(Mutex<HashMap<(PathBuf, SystemTime, u64), bool>>);
 
 impl Engine {
-    /// Program and arguments for a session over ACP in this folder.
+    /// Returns program and arguments for an ACP session in a folder.
     pub(crate) async fn acp_argv(
         &self,
         harness: &Harness,
@@ -36,7 +36,7 @@ impl Engine {
                 let found = program::find(name, path).ok_or_else(|| EngineError::NotInstalled {
                     id: harness.id.clone(),
                     program: name.clone(),
-                    hint: format!("{} speaks ACP through it; install its package", harness.label),
+                    hint: format!("{} needs it for ACP; install its package", harness.label),
                 })?;
                 vec![found.to_string_lossy().into_owned()]
             }
@@ -52,7 +52,7 @@ impl Engine {
         Ok(argv)
     }
 
-    /// Whether the program's own help lists the flag.
+    /// Reports whether `--help` of the program lists the flag.
     async fn help_lists_flag(
         &self,
         program: &Path,
@@ -72,7 +72,7 @@ impl Engine {
             .stderr(Stdio::piped())
             .kill_on_drop(true)
             .output();
-        let lists = match tokio::time::timeout(HELP_LIMIT, output).await {
+        let lists = match tokio::time::timeout(HELP_TIMEOUT, output).await {
             Ok(Ok(output)) => {
                 let text = [output.stdout, output.stderr].concat();
                 String::from_utf8_lossy(&text)

@@ -91,7 +91,7 @@ fn a_released_terminal_no_longer_exists() {
 
     let text = fixture.home.agent_text(&id);
     for method in ["terminal/output", "terminal/wait_for_exit", "terminal/kill", "terminal/release"] {
-        assert!(text.contains(&format!("{method} error -32602: there is no terminal")), "{method}: {text}");
+        assert!(text.contains(&format!("{method} error -32602: unknown terminal")), "{method}: {text}");
     }
     fixture.assert_others_unaffected();
 }
