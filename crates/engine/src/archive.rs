@@ -1,4 +1,4 @@
-//! Putting sessions away: archive, summon, sacrifice, and compressing what is finished.
+//! Archives, summons and sacrifices sessions, and compresses logs of finished ones.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl Engine {
         .await
     }
 
-    /// Deletes record, ledger and log. A session that was killed a moment ago may end meanwhile.
+    /// Deletes record, ledger and log. Waits briefly for a session that was just killed.
     pub async fn sacrifice_session(&self, id: SessionId) -> Result<Session, EngineError> {
         let not_now = |source| EngineError::SessionState { id, source };
         let session = self.session(id).await?;
@@ -41,7 +41,7 @@ impl Engine {
             }
         }
         let session = match self.delete_record(id).await {
-            // Deleting is how room is made.
+            // Deleting must work on a full disk.
             Err(EngineError::Store(StoreError::Full)) => {
                 self.make_room();
                 self.delete_record(id).await?
@@ -62,21 +62,21 @@ impl Engine {
         Ok(session)
     }
 
-    /// After the commit: a folder that cannot be removed now is swept later.
+    /// Removes a session's folder after the commit. Retention retries if this fails.
     pub(crate) async fn remove_files(&self, id: SessionId) {
         let dir = self.home.session_dir(id);
         let removed = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(dir)).await;
         if let Ok(Err(error)) = removed
             && error.kind() != std::io::ErrorKind::NotFound
         {
-            tracing::warn!(session = %id, %error, "the session's folder could not be removed; it is swept later");
+            tracing::warn!(session = %id, %error, "cannot remove the session's folder; retention retries");
         }
     }
 
-    /// Brings the screen of a session that has ended to its end, then compresses its log; one session at a time.
-    pub(crate) fn tidy_later(self: &Arc<Self>, id: SessionId) {
+    /// Completes the screen of an ended session and compresses its log in the background, one session at a time.
+    pub(crate) fn compress_later(self: &Arc<Self>, id: SessionId) {
         let engine = self.clone();
-        // Owned by the runtime: a daemon that stops leaves whole files, plain or compressed.
+        // Ends with the daemon, which leaves only complete files, plain or compressed.
         tokio::spawn(async move {
             let _turn = engine.compressing.lock().await;
             let is_finished = match engine.store.session(id).await {
@@ -87,7 +87,7 @@ impl Engine {
                 return;
             }
             let dir = engine.home.session_dir(id);
-            // A holder that lives may still write: its log is nobody else's.
+            // A running holder may still write to the log.
             if coven_holder::client::connect_socket(&dir).is_ok() {
                 return;
             }
@@ -98,7 +98,7 @@ impl Engine {
             let engine = engine.clone();
             let done = tokio::task::spawn_blocking(move || log_file::compress(&dir, &|| engine.is_stopping())).await;
             if let Ok(Err(error)) = done {
-                tracing::warn!(session = %id, %error, "the log could not be compressed; it stays as it is");
+                tracing::warn!(session = %id, %error, "cannot compress the log");
             }
         });
     }

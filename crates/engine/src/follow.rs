@@ -1,4 +1,4 @@
-//! Follows one holder: its journal goes into the ledger, its log into the screen, its end into the record.
+//! Follows one holder: stores its journal in the ledger, feeds its log to the screen and records its end.
 
 use std::process::Child;
 use std::sync::Arc;
@@ -21,15 +21,15 @@ use super::spawn::reap;
 use crate::error::EngineError;
 use coven_holder::fault;
 
-/// Entries go to the store this long after they were written down: the journal has them already.
+/// Delay before new journal entries are stored. The journal already has them.
 const LEDGER_DELAY: Duration = Duration::from_millis(100);
-/// The same where no screen is kept: who wants to read the ledger has it brought up to date.
+/// The same for sessions without a screen model. Reading the ledger stores pending entries first.
 const UNSEEN_LEDGER_DELAY: Duration = Duration::from_secs(1);
 const STORE_RETRY: Duration = Duration::from_secs(1);
 pub(crate) const HOLDER_GONE: &str = "the session's holder ended without an exit status";
 
 impl Engine {
-    /// Takes a session that runs under its care: from now on everything it does is seen.
+    /// Starts following a running session.
     pub(crate) async fn adopt(
         self: &Arc<Self>,
         session: &Session,
@@ -72,7 +72,7 @@ impl Engine {
         self.background.spawn(async move {
             engine.follow(&followed, stream).await;
             if let Some(acp) = followed.acp.as_ref().filter(|_| !engine.is_stopping()) {
-                // What is left of its output belongs to the transaction that ends the session.
+                // Its remaining output is stored in the transaction that ends the session.
                 acp.close().await;
             }
             if !engine.is_stopping() {
@@ -92,7 +92,7 @@ impl Engine {
         Ok(live)
     }
 
-    /// Until the holder says that the harness ended, or the connection breaks, or the daemon stops.
+    /// Follows the holder until the harness exits, the connection breaks or the daemon stops.
     async fn follow(self: &Arc<Self>, live: &Arc<LiveSession>, mut stream: UnixStream) {
         let (mut decoder, mut buffer) = (Decoder::default(), vec![0; 4096].into_boxed_slice());
         let (mut store_at, mut announce_at): (Option<Instant>, Option<Instant>) = (None, None);
@@ -121,7 +121,7 @@ impl Engine {
                                 }
                                 Ok(Some(Reply::Exited { .. })) => return,
                                 Ok(Some(Reply::Refused(why))) => {
-                                    tracing::warn!(session = %live.id, why, "the holder refused");
+                                    tracing::warn!(session = %live.id, why, "the holder refused the connection");
                                     return;
                                 }
                                 Ok(Some(
@@ -129,7 +129,7 @@ impl Engine {
                                 )) => {}
                                 Ok(None) => break,
                                 Err(error) => {
-                                    tracing::error!(session = %live.id, %error, "the holder cannot be understood");
+                                    tracing::error!(session = %live.id, %error, "invalid frame from the holder");
                                     return;
                                 }
                             }
@@ -155,7 +155,7 @@ impl Engine {
                     match self.store_ledger(live).await {
                         Ok(due) => announce_at = due,
                         Err(error) => {
-                            tracing::warn!(session = %live.id, %error, "the ledger could not be written; trying again");
+                            tracing::warn!(session = %live.id, %error, "cannot store the ledger; retrying");
                             store_at = Some(Instant::now() + STORE_RETRY);
                         }
                     }
@@ -169,7 +169,7 @@ impl Engine {
         }
     }
 
-    /// The journal grew: read it and let the screen follow.
+    /// Reads new records of the journal and advances the screen.
     async fn journal_moved(&self, live: &Arc<LiveSession>) {
         let mut unstored = live.unstored.lock().await;
         if let Err(error) = unstored.read(live.model.as_deref()) {
@@ -183,19 +183,19 @@ impl Engine {
         }
     }
 
-    /// Brings the ledger up to what the journal has now.
+    /// Stores all entries that the journal has now.
     pub(crate) async fn sync_ledger(self: &Arc<Self>, live: &Arc<LiveSession>) -> Result<(), EngineError> {
         let (engine, live) = (self.clone(), live.clone());
-        // In a task of its own: whoever asked may go away in the middle of it.
+        // In a separate task, because the caller may be cancelled.
         let written = tokio::spawn(async move {
             engine.journal_moved(&live).await;
-            // The session's follower announces later what is not announced now.
+            // The session's follower announces later what this call does not.
             engine.store_ledger(&live).await.map(drop)
         });
         written.await.expect("writing the ledger does not panic")
     }
 
-    /// Stores pending entries and keyframes, and announces them if that is due. Else returns when it will be.
+    /// Stores pending entries and keyframes. Announces them if that is due, else returns when it is due.
     async fn store_ledger(&self, live: &LiveSession) -> Result<Option<Instant>, EngineError> {
         let mut unstored = live.unstored.lock().await;
         let keyframes = live.model.as_ref().map(|model| model.take_keyframes()).unwrap_or_default();
@@ -229,7 +229,7 @@ impl Engine {
         keyframes: &[Keyframe],
         announces: bool,
     ) -> Result<(), EngineError> {
-        // The journal is on the disk: what a power cut takes from the ledger is read from it again.
+        // Unsynced: after a power failure the ledger is read from the journal again.
         let mut tx = self.store.begin_unsynced().await?;
         tx.append_entries(id, &unstored.pending).await?;
         for it in keyframes {
@@ -241,7 +241,7 @@ impl Engine {
         Ok(self.commit_output(tx).await?)
     }
 
-    /// A killed session whose holder is gone without an exit status may still run: it is ended before its end is written.
+    /// Ends the processes of a killed session whose holder died without an exit status, before the end is recorded.
     async fn end_killed(&self, live: &LiveSession) {
         let mut unstored = live.unstored.lock().await;
         let _ = unstored.read(live.model.as_deref());
@@ -255,9 +255,9 @@ impl Engine {
         }
     }
 
-    /// The holder is gone: what the journal says last decides. Tried until the store takes it.
+    /// Records the end of a session whose holder is gone. Retries until the commit succeeds or the daemon stops.
     async fn record_end_with_retry(self: &Arc<Self>, live: &Arc<LiveSession>) {
-        const PROBLEM: &str = "a session's end could not be written; the store may be out of space";
+        const PROBLEM: &str = "cannot store the end of a session; free some disk space";
         loop {
             let mut unstored = live.unstored.lock().await;
             if let Err(error) = unstored.read(live.model.as_deref()) {
@@ -266,12 +266,12 @@ impl Engine {
             match self.record_end(live.id, &mut unstored, HOLDER_GONE).await {
                 Ok(()) => return self.clear_problem(PROBLEM),
                 Err(EngineError::Store(error)) => {
-                    tracing::error!(session = %live.id, %error, "the end of a session could not be written");
+                    tracing::error!(session = %live.id, %error, "cannot store the end of a session");
                     self.report_problem(PROBLEM);
                 }
-                // Trying again would change nothing.
+                // A retry would fail again.
                 Err(error) => {
-                    tracing::error!(session = %live.id, %error, "the end of a session makes no sense");
+                    tracing::error!(session = %live.id, %error, "the end of a session is not valid");
                     return;
                 }
             }
@@ -284,7 +284,7 @@ impl Engine {
         }
     }
 
-    /// Entries and the record's last state, in one transaction.
+    /// Stores entries and the record's final state in one transaction.
     pub(crate) async fn record_end(
         &self,
         id: SessionId,
@@ -293,7 +293,7 @@ impl Engine {
     ) -> Result<(), EngineError> {
         fault::point("before_end");
         let now = clock::now();
-        // What is left of an agent's output is read before the writer is taken: there may be much of it.
+        // Reads remaining ACP output before the transaction, because there may be much of it.
         let mut final_output = self.read_final_output(id).await?;
         let mut tx = self.store.begin().await?;
         let Some(mut session) = tx.session(id).await? else { return Ok(()) };
@@ -321,7 +321,7 @@ impl Engine {
         Ok(())
     }
 
-    /// What comes after an end is written: leftovers, the last keyframes, compression.
+    /// Runs the effects of a stored end: kills remaining processes, stores the last keyframes, compresses the log.
     async fn run_end_effects(self: &Arc<Self>, live: &Arc<LiveSession>) {
         if let Ok(Some(session)) = self.store.session(live.id).await
             && session.state == SessionState::Orphaned
@@ -332,11 +332,11 @@ impl Engine {
             self.end_terminals(live.id).await;
         }
         let _ = self.store_ledger(live).await;
-        self.tidy_later(live.id);
+        self.compress_later(live.id);
     }
 }
 
-/// Moves the record to its last state; the event's name if there was a move.
+/// Moves the record to its final state. Returns the event's name if the state changed.
 fn apply_final_state(
     session: &mut Session,
     unstored: &UnstoredEntries,
@@ -348,7 +348,7 @@ fn apply_final_state(
             session.launch_failed(reason, now)?;
             return Ok(Some("failed"));
         }
-        // It ran although nobody was there to write that down.
+        // The harness ran, but the daemon stopped before it recorded that.
         let Some((pid, started_ticks, boot_id)) = unstored.started.clone() else {
             session.launch_failed("the daemon stopped before the harness was launched", now)?;
             return Ok(Some("failed"));
@@ -363,7 +363,7 @@ fn apply_final_state(
             return Ok(Some("orphaned"));
         }
         (SessionState::Killed, None) if session.exit_code.is_none() => {
-            // Nobody saw how it ended; the kill is the likely cause.
+            // The exit status is unknown; the kill is the likely cause.
             session.exited(ExitStatus::Signal(9), now)?;
         }
         _ => return Ok(None),

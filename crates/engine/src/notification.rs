@@ -1,4 +1,4 @@
-//! Something new that waits for a human, on its way to whoever tells them.
+//! Queue of desktop notifications for new inbox items.
 
 use coven_domain::query::PermissionQuery;
 use coven_domain::task::TaskState;
@@ -6,14 +6,14 @@ use coven_domain::{PermissionId, QuestionId, QuestionSetId, SessionId, TaskId};
 
 use super::Engine;
 
-/// So many may be on their way. When it is full the next one is not told of: whoever looks at the inbox sees it.
+/// Queue capacity. When full, new notifications are dropped; the inbox still lists the item.
 pub const NOTIFICATION_QUEUE: usize = 256;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InboxNotification {
     pub item: InboxItemId,
     pub session: Option<SessionId>,
-    /// What is asked, in one line.
+    /// The question, in one line.
     pub title: String,
 }
 
@@ -21,20 +21,20 @@ pub struct InboxNotification {
 pub enum InboxItemId {
     Permission(PermissionId),
     QuestionSet(QuestionSetId),
-    /// An agent of a task waits at its terminal.
+    /// An agent of a task that waits for terminal input.
     TerminalPrompt(QuestionId),
-    /// It is blocked, or there to be reviewed.
+    /// A task that is blocked or ready for review.
     Task(TaskId),
 }
 
 impl Engine {
-    /// Called once it is stored.
+    /// Queues a notification for an item that is stored.
     pub(crate) fn notify(&self, notification: InboxNotification) {
-        // Nobody listens where notifications are switched off.
+        // The receiver is closed if notifications are off.
         let _ = self.notifications.try_send(notification);
     }
 
-    /// Whether nobody has answered meanwhile.
+    /// Reports whether the item still needs an answer.
     pub async fn is_still_pending(&self, notification: &InboxNotification) -> bool {
         match notification.item {
             InboxItemId::Permission(id) => {
@@ -52,16 +52,16 @@ impl Engine {
         }
     }
 
-    /// Who asks, for people: the harness and what its session is called.
+    /// Returns the title: the harness and the title of its session.
     pub async fn notification_title(&self, notification: &InboxNotification) -> String {
         let session = match notification.session {
-            // It may be a session of another home.
+            // Another home may own the session.
             Some(id) => self.store.session(id).await.ok().flatten(),
             None => None,
         };
         match session {
             Some(session) => format!("{} asks: {}", session.harness, session.title),
-            None if matches!(notification.item, InboxItemId::Task(_)) => "A task waits for you".to_owned(),
+            None if matches!(notification.item, InboxItemId::Task(_)) => "A task needs your attention".to_owned(),
             None => "An agent asks".to_owned(),
         }
     }

@@ -1,4 +1,4 @@
-//! What a session wrote: its ledger with bytes, its log, its screen at any moment.
+//! The output of a session: its ledger with bytes, its log, and its screen at any offset.
 
 use std::sync::Arc;
 
@@ -16,22 +16,22 @@ use super::session::ensure_terminal;
 use crate::blocking::blocking;
 use crate::error::EngineError;
 
-/// A model that is at most this far behind is brought up to date for whoever looks; else it is shown as it is.
+/// A model that is at most this far behind catches up before it is shown; else it is shown as it is.
 pub(crate) const MAX_CATCH_UP_BYTES: u64 = 2 << 20;
-/// The most bytes of output that one page of entries carries; longer ones end the page early.
+/// Maximum bytes of output in one page of entries.
 const PAGE_BYTES: u64 = 8 << 20;
 
-/// The most that is sent of a log at once.
+/// Maximum bytes of a log in one send.
 const SEND_BYTES: usize = 256 << 10;
 
-/// A screen, and the byte of the log that it belongs to.
+/// A screen and its log offset.
 pub struct ScreenAt {
     pub screen: Screen,
     pub offset: u64,
 }
 
 impl Engine {
-    /// A page of the ledger; output entries bring their bytes along.
+    /// Returns a page of the ledger. Output entries include their bytes.
     pub async fn entries(
         self: &Arc<Self>,
         id: SessionId,
@@ -46,7 +46,7 @@ impl Engine {
             bytes += entry.length;
             bytes <= PAGE_BYTES
         });
-        // At least one, or nobody would ever get past it.
+        // At least one, or a reader could never get past it.
         entries.truncate(fitting.count().max(1));
         let next = entries.last().map_or(after, |entry| entry.seq);
         let dir = self.home.session_dir(id);
@@ -56,7 +56,7 @@ impl Engine {
             let (Some(from), Some(to)) = (from, to) else {
                 return Ok(entries.into_iter().map(|entry| (entry, None)).collect());
             };
-            // One read for the page: its outputs lie side by side in the log.
+            // One read for the page: its outputs are adjacent in the log.
             let mut log = LogFile::new(&dir);
             let first = log.range()?.start.max(from);
             let wanted = usize::try_from(to.saturating_sub(first)).unwrap_or(0);
@@ -68,7 +68,7 @@ impl Engine {
                     let end = usize::try_from((entry.offset + entry.length).saturating_sub(first)).unwrap_or(0);
                     Ok(bytes.slice(start..end.clamp(start, bytes.len())))
                 }
-                // Part of it is missing: every entry gets what is left of its own.
+                // Part of the log is missing, so read each entry by itself.
                 false => log.read_range(entry.offset, usize::try_from(entry.length).unwrap_or(0)).map(Bytes::from),
             };
             let with_piece = |entry: Entry| {
@@ -82,7 +82,7 @@ impl Engine {
         Ok((read, next))
     }
 
-    /// What the screen shows now, or showed when the log stood at `at`.
+    /// Returns the screen now, or at log offset `at`.
     pub async fn screen(self: &Arc<Self>, id: SessionId, at: Option<u64>) -> Result<ScreenAt, EngineError> {
         let session = self.session(id).await?;
         if let (None, Some(live)) = (at, self.live_session(id))
@@ -110,7 +110,7 @@ impl Engine {
         blocking(move || rebuild(&dir, start, at, seen)).await.map_err(|source| EngineError::Log { id, source })
     }
 
-    /// The bytes that repaint a live screen, straight from its model; `None` if there is no model.
+    /// Returns the bytes that repaint a live screen, or `None` if it has no model.
     pub async fn live_snapshot(&self, id: SessionId) -> Option<super::model::ScreenSnapshot> {
         let model = self.live_session(id)?.model.clone()?;
         match model.lag() {
@@ -124,7 +124,7 @@ impl Engine {
         Some(model.snapshot())
     }
 
-    /// Reads a session's journal to its end and writes down what it says: for sessions that nobody follows.
+    /// Reads the journal of a session that has no follower, and records the session's end.
     pub(crate) async fn reconcile_from_journal(
         self: &Arc<Self>,
         id: SessionId,
@@ -138,24 +138,24 @@ impl Engine {
             Err(source) => return Err(EngineError::Log { id, source }),
         };
         if let Err(error) = unstored.read(None) {
-            tracing::error!(session = %id, %error, "the journal is damaged; what is readable counts");
+            tracing::error!(session = %id, %error, "the journal is damaged; using the readable part");
         }
         self.record_end(id, &mut unstored, orphaned).await?;
         self.end_terminals(id).await;
-        self.tidy_later(id);
+        self.compress_later(id);
         Ok(())
     }
 
-    /// Brings the ledger up to now; on a full disk a reader gets what is there.
+    /// Stores pending entries. On a full disk, readers get what is already stored.
     pub(super) async fn refresh(self: &Arc<Self>, id: SessionId) {
         if let Some(live) = self.live_session(id)
             && let Err(error) = self.sync_ledger(&live).await
         {
-            tracing::warn!(session = %id, %error, "the ledger is behind its journal");
+            tracing::warn!(session = %id, %error, "cannot store the entries of the journal");
         }
     }
 
-    /// Feeds what no model has seen of a session that has ended, and keeps its keyframes: nobody parses it again.
+    /// Feeds the rest of an ended session's log to a model and stores the keyframes, so that later reads parse less.
     pub(crate) async fn close_screen(self: &Arc<Self>, id: SessionId) {
         let (true, Ok(Some(session))) = (self.config.sessions.screen_model, self.store.session(id).await) else {
             return;
@@ -183,10 +183,10 @@ impl Engine {
         });
         let keyframes = match fed.await {
             Ok(keyframes) => keyframes,
-            other => return tracing::warn!(session = %id, ?other, "the last screen could not be made"),
+            other => return tracing::warn!(session = %id, ?other, "cannot compute the last screen"),
         };
         if let Err(error) = self.keep_keyframes(id, &keyframes).await {
-            tracing::warn!(session = %id, %error, "the last screen could not be kept");
+            tracing::warn!(session = %id, %error, "cannot store the last screen");
         }
     }
 
@@ -202,7 +202,7 @@ impl Engine {
     }
 }
 
-/// From a keyframe on, at most a megabyte or so is parsed. Behind what a model has seen, sizes come from the journal.
+/// Rebuilds a screen from a keyframe, which parses about a megabyte at most. Sizes after `seen` come from the journal.
 fn rebuild(dir: &std::path::Path, start: Keyframe, at: Option<u64>, seen: u64) -> std::io::Result<ScreenAt> {
     let end = LogFile::new(dir).range()?.end;
     let model = Model::new(dir, start, u64::MAX);
@@ -217,7 +217,7 @@ fn rebuild(dir: &std::path::Path, start: Keyframe, at: Option<u64>, seen: u64) -
     Ok(ScreenAt { screen: Screen::restore(snapshot.rows, snapshot.cols, &snapshot.ansi), offset: snapshot.offset })
 }
 
-/// What is left to send of a log.
+/// The part of a log that is still to be sent.
 struct LogStream {
     log: LogFile,
     at: u64,
@@ -227,7 +227,7 @@ struct LogStream {
 }
 
 impl Engine {
-    /// The log's bytes from `from` on, in pieces; with `is_following` until the session ends. Tells the first byte.
+    /// Streams the log from offset `from`; with `is_following` until the session ends. Returns the first offset too.
     pub async fn log_stream(
         self: &Arc<Self>,
         id: SessionId,
@@ -252,7 +252,7 @@ impl Engine {
                 if wanted == 0 {
                     return None;
                 }
-                // Marked as seen before reading: what comes after wakes us.
+                // Marked as seen before the read, so that later output wakes this task.
                 if let Some(progress) = &mut sending.progress {
                     progress.borrow_and_update();
                 }
@@ -266,7 +266,7 @@ impl Engine {
                 sending = back;
                 match read {
                     Ok(bytes) if bytes.is_empty() => {
-                        // Behind a gap there may be more.
+                        // There may be more after a gap.
                         if let Ok(Some(next)) = sending.log.next_start(sending.at) {
                             sending.at = next;
                             continue;

@@ -1,4 +1,4 @@
-//! What agents of tasks ask by waiting at their terminals: noticed, answered once, typed in.
+//! Terminal prompts: agents of tasks that wait for terminal input. Each is answered once and typed in.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::notification::{InboxItemId, InboxNotification};
 use crate::error::EngineError;
 
 impl Engine {
-    /// Those that wait for an answer, and those whose answer is still on its way.
+    /// Returns prompts without an answer and prompts whose answer is not typed yet.
     pub(crate) async fn open_terminal_prompts(&self) -> Result<Vec<TerminalPrompt>, EngineError> {
         Ok(self.store.terminal_prompts(&TerminalPromptQuery::Open).await?)
     }
@@ -25,7 +25,7 @@ impl Engine {
         Ok(self.store.agent(agent).await?)
     }
 
-    /// An agent has stopped at its terminal and reads: what stands there is its question.
+    /// Records a prompt with the text before the cursor, because the agent reads from its terminal.
     pub(crate) async fn record_terminal_prompt(
         self: &Arc<Self>,
         agent: &Agent,
@@ -37,7 +37,7 @@ impl Engine {
         let cursor = shown.screen.cursor();
         let lines: Vec<&str> = text.lines().take(usize::from(cursor.row) + 1).collect();
         let prompt = match extract_prompt(&lines) {
-            empty if empty.is_empty() => "it waits for input".to_owned(),
+            empty if empty.is_empty() => "the agent waits for input".to_owned(),
             prompt => prompt,
         };
         let now = clock::now();
@@ -51,7 +51,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The terminal went on, or its agent is gone: nobody waits there any more.
+    /// Abandons a prompt, because the terminal has new output or its agent is gone.
     pub(crate) async fn abandon_terminal_prompt(&self, id: QuestionId) -> Result<(), EngineError> {
         let now = clock::now();
         let mut tx = self.store.begin().await?;
@@ -63,14 +63,14 @@ impl Engine {
         Ok(self.commit(tx).await?)
     }
 
-    /// The first answer wins. It is stored before it is typed, so that a restart finishes what was begun.
+    /// Answers a prompt. The first answer wins. It is stored before it is typed, so that a restart can finish typing it.
     pub(crate) async fn answer_terminal_prompt(
         &self,
         id: QuestionId,
         text: &str,
     ) -> Result<TerminalPrompt, EngineError> {
         if text.contains(['\n', '\r']) {
-            let why = "answer: one line; the next one would answer what nobody has asked yet";
+            let why = "answer: send one line only; further lines would answer later prompts";
             return Err(EngineError::Invalid(why.to_owned()));
         }
         let now = clock::now();
@@ -85,12 +85,12 @@ impl Engine {
         Ok(question)
     }
 
-    /// Types an answer in, unless the terminal has gone on since: then it was typed already.
+    /// Types an answer, unless new output shows that it was typed already.
     pub(crate) async fn deliver_answer(&self, question: &TerminalPrompt) -> Result<(), EngineError> {
         let Some(text) = question.answer.as_deref().filter(|_| !question.is_delivered) else { return Ok(()) };
         let agent = self.agent_of_prompt(question.agent).await?.filter(|agent| !agent.is_over());
         if let Some(agent) = agent {
-            // Not followed yet, or just ending: looked at again.
+            // The session is not followed yet, or is ending; the loop retries.
             let Some(live) = agent.session.and_then(|session| self.live_session(session)) else { return Ok(()) };
             if live.log_end().await <= question.offset {
                 self.send_input(live.id, format!("{text}\r").into_bytes()).await?;
@@ -104,7 +104,7 @@ impl Engine {
         Ok(self.commit(tx).await?)
     }
 
-    /// Agents whose terminals may be waited at.
+    /// Returns the agents that are running.
     pub(crate) async fn agents_at_work(&self) -> Result<Vec<Agent>, EngineError> {
         Ok(self.store.agents(AgentQuery::Live, None, usize::MAX).await?.items)
     }

@@ -1,4 +1,4 @@
-//! Ending sessions: kill, finish, and what is left of an orphaned one.
+//! Ends sessions: kill, finish, and the remaining processes of orphaned sessions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,22 +15,22 @@ use super::leftovers::Processes;
 use crate::error::EngineError;
 use coven_holder::fault;
 
-/// How long a session may take to end when all are killed; its holder goes on ending it.
-const KILL_ALL_LIMIT: Duration = Duration::from_secs(30);
+/// How long `kill_all` waits for a session; its holder continues to end it.
+const KILL_ALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a request waits for work that can continue after its answer.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_millis(800);
-const LONGEST_GRACE: Duration = Duration::from_secs(3600);
-/// How long a process may take to be gone after it was killed for good.
+const MAX_GRACE: Duration = Duration::from_secs(3600);
+/// How long to wait for a process after SIGKILL.
 pub(super) const AFTER_GRACE: Duration = Duration::from_secs(1);
-/// How long a holder may take to handle the request to end. A slow one costs nothing: the daemon sends the same signals.
-const HOLDER_ANSWERS: Duration = Duration::from_secs(3);
-/// How long after the grace period a holder may take to end its session.
-const HOLDER_LATE: Duration = Duration::from_secs(5);
+/// Timeout of the request to end. If a holder is slow, the daemon sends the same signals.
+const END_REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long to wait for the holder after the grace period.
+const HOLDER_END_TIMEOUT: Duration = Duration::from_secs(5);
 const DISK_FULL: &str = "the disk is full; free some space";
 
 impl Engine {
-    /// Accepted means: the record says `killed` and the whole group has its signal; SIGKILL follows the grace period.
-    /// Notifies an ACP agent first. A launch in progress fails instead.
+    /// Kills a session. When this returns, the record is `killed` and the process group has its signal; SIGKILL follows
+    /// after the grace period. An ACP agent gets `session/cancel` first. A launch in progress fails instead.
     pub async fn kill_session(self: &Arc<Self>, id: SessionId) -> Result<Session, EngineError> {
         if self.session(id).await?.is_launching() {
             let session = self.cancel_launch(id).await?;
@@ -51,7 +51,7 @@ impl Engine {
             })
         };
         let session = match kill().await {
-            // What fills the disk must be stoppable. It ends before room is made: it would fill that too.
+            // A session that fills the disk must be killable. End it before releasing the ballast, or it would fill that too.
             Err(EngineError::Store(StoreError::Full)) => {
                 let session = self.session(id).await?;
                 self.send_end(&session, EndMode::Kill).await;
@@ -60,7 +60,7 @@ impl Engine {
                 }
                 self.make_room();
                 match kill().await {
-                    // Its end was seen first.
+                    // The session ended by itself first.
                     Err(EngineError::NotLive { .. }) => self.session(id).await?,
                     other => other?,
                 }
@@ -72,22 +72,22 @@ impl Engine {
         Ok(session)
     }
 
-    /// Gives up the ballast so that a small write fits on a full disk.
+    /// Releases the ballast so that a small write fits on a full disk.
     pub(crate) fn make_room(&self) {
         self.report_problem(DISK_FULL);
         if self.ballast.release() {
-            tracing::warn!("the disk is full; the ballast was given up");
+            tracing::warn!("the disk is full; released the ballast");
         }
     }
 
-    /// Takes the ballast again, once there is room.
+    /// Recreates the ballast if there is space.
     pub(crate) fn restore_ballast(&self) {
         if self.ballast.refill().is_ok() {
             self.clear_problem(DISK_FULL);
         }
     }
 
-    /// Asks a session to end. Returns its record when it has ended, or as it is when that takes longer.
+    /// Asks a session to end. Returns its record once it has ended, or its current record if that takes too long.
     pub async fn finish_session(self: &Arc<Self>, id: SessionId) -> Result<Session, EngineError> {
         let session = self
             .change_session(id, "finishing", |session, now| {
@@ -111,13 +111,13 @@ impl Engine {
         }
     }
 
-    /// Runs work that must complete even if it takes longer than a request may take. Returns its result, or nothing if it
-    /// continues after the answer.
+    /// Runs work that must complete even if it takes longer than a request may. Returns its result, or `None` if it
+    /// continues in the background.
     pub(crate) async fn answer_in_time<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, EngineError>> + Send + 'static,
     ) -> Result<Option<T>, EngineError> {
-        // Ends by itself, or with the daemon: the next one resumes it from the record.
+        // Ends by itself, or with the daemon; the next daemon resumes it from the record.
         let mut work = self.background.spawn(work);
         match tokio::time::timeout(ANSWER_TIMEOUT, &mut work).await {
             Ok(Ok(done)) => done.map(Some),
@@ -126,7 +126,7 @@ impl Engine {
             Err(_) => {
                 self.background.spawn(async move {
                     if let Ok(Err(error)) = work.await {
-                        tracing::warn!(%error, "work that continued after its answer failed");
+                        tracing::warn!(%error, "work in the background failed after its request was answered");
                     }
                 });
                 Ok(None)
@@ -134,28 +134,28 @@ impl Engine {
         }
     }
 
-    /// Asks the holder to end its session, and ends the session even if the holder fails.
+    /// Asks the holder to end its session. Ends the session even if the holder fails.
     pub(crate) async fn send_end(self: &Arc<Self>, session: &Session, how: EndMode) {
         Processes::of(session).wake_holder();
         let grace_ms = grace(session).as_millis() as u32;
-        let told = self.send_to_holder_within(session.id, &[Request::End { how, grace_ms }], HOLDER_ANSWERS).await;
-        if let Err(error) = &told {
-            tracing::info!(session = %session.id, %error, "the holder did not take the signal");
+        let sent = self.send_to_holder_within(session.id, &[Request::End { how, grace_ms }], END_REQUEST_TIMEOUT).await;
+        if let Err(error) = &sent {
+            tracing::info!(session = %session.id, %error, "the holder did not accept the request to end");
         }
         let (engine, session) = (self.clone(), session.clone());
-        // Ends by itself soon after the grace period, or with the daemon: the next one sends the signal again.
-        tokio::spawn(async move { engine.see_to_end(&session, told.is_ok()).await });
+        // Ends soon after the grace period, or with the daemon; the next daemon sends the request again.
+        tokio::spawn(async move { engine.ensure_ended(&session, sent.is_ok()).await });
     }
 
-    /// Signals the processes directly where the holder does not end them: the harness may have stopped it.
-    pub(crate) async fn see_to_end(self: &Arc<Self>, session: &Session, is_told: bool) {
+    /// Signals the processes directly if the holder does not end them: the harness may have stopped its holder.
+    pub(crate) async fn ensure_ended(self: &Arc<Self>, session: &Session, is_requested: bool) {
         let (id, grace) = (session.id, grace(session));
-        if is_told && tokio::time::timeout(grace + HOLDER_LATE, self.wait_for_end(id)).await.is_ok() {
+        if is_requested && tokio::time::timeout(grace + HOLDER_END_TIMEOUT, self.wait_for_end(id)).await.is_ok() {
             return;
         }
-        // If the holder got the request, its harness has had its grace period.
+        // If the holder got the request, the grace period is over.
         let processes = Processes::of(session);
-        let left = processes.end(if is_told { Duration::ZERO } else { grace }).await;
+        let left = processes.end(if is_requested { Duration::ZERO } else { grace }).await;
         if !left.is_empty() {
             tracing::error!(session = %id, pids = ?left, "processes are alive after SIGKILL");
             let noted = self.change_session(id, "unended", |session, now| {
@@ -163,17 +163,17 @@ impl Engine {
                 Ok::<(), EngineError>(())
             });
             if let Err(error) = noted.await {
-                tracing::error!(session = %id, %error, "that processes are alive could not be written");
+                tracing::error!(session = %id, %error, "cannot record that processes are still alive");
             }
         }
         processes.release_holder().await;
     }
 
-    /// Waits until the record says that nothing runs or that SIGKILL did not help, or the daemon stops.
+    /// Waits until the record says that the session has ended or survived SIGKILL, or until the daemon stops.
     pub async fn wait_for_end(&self, id: SessionId) -> Result<Session, EngineError> {
         let mut changes = self.changes();
         loop {
-            // Marked as seen before reading: what is committed after wakes us.
+            // Marked as seen before the read, so that a later commit wakes this task.
             changes.borrow_and_update();
             let session = self.session(id).await?;
             if session.is_detached() {
@@ -192,26 +192,26 @@ impl Engine {
         }
     }
 
-    /// Kills every session that runs, also one whose holder did not answer since the daemon started.
+    /// Kills every running session, including those whose holder has not answered since the daemon started.
     pub async fn kill_all(self: &Arc<Self>) {
         let running = match self.store.sessions_to_recover().await {
             Ok(unsettled) => unsettled.into_iter().filter(|it| it.is_live() || it.is_launching()).collect(),
             Err(error) => {
-                tracing::error!(%error, "the sessions could not be read");
+                tracing::error!(%error, "cannot read the sessions");
                 Vec::new()
             }
         };
         for session in &running {
             if let Err(error) = self.kill_session(session.id).await {
-                tracing::warn!(session = %session.id, %error, "could not be killed");
+                tracing::warn!(session = %session.id, %error, "cannot kill a session");
             }
         }
         for session in &running {
-            let _ = tokio::time::timeout(KILL_ALL_LIMIT, self.wait_for_end(session.id)).await;
+            let _ = tokio::time::timeout(KILL_ALL_TIMEOUT, self.wait_for_end(session.id)).await;
         }
     }
 
-    /// A harness that outlived its holder has no terminal any more: end it, if it is surely the one that was recorded.
+    /// Kills a harness that outlived its holder, if the process is the recorded one.
     pub(crate) async fn kill_orphaned_harness(&self, session: &Session) {
         let Some(recorded) = &session.process else { return };
         if process::is_alive(recorded) && process::shows(recorded.pid, &session.launch.identity) {
@@ -219,17 +219,17 @@ impl Engine {
         }
     }
 
-    /// Ends what is left of a session that this daemon ran and whose holder is gone.
+    /// Ends the remaining processes of a session whose holder is gone.
     pub(crate) async fn end_processes(&self, session: &Session) {
         let left = Processes::of(session).end(grace(session)).await;
         if !left.is_empty() {
-            tracing::error!(session = %session.id, pids = ?left, "processes outlived their holder and SIGKILL");
+            tracing::error!(session = %session.id, pids = ?left, "processes are alive after their holder died and SIGKILL was sent");
         }
     }
 }
 
-/// Ends what a session left in the background of its terminal: whoever comes next into its folder is alone there. False if something
-/// does not end.
+/// Kills background processes of a session, so that the next agent does not share its folder with them. Returns
+/// false if one of them survives.
 pub(super) async fn kill_background_processes(session: &Session) -> bool {
     let Some(leader) = session.process.as_ref().map(|recorded| recorded.pid) else { return true };
     let variable = format!("{}={}", super::launch::SESSION_VARIABLE, session.id);
@@ -241,7 +241,7 @@ pub(super) async fn kill_background_processes(session: &Session) -> bool {
     if members.is_empty() {
         return true;
     }
-    tracing::info!(session = %session.id, count = members.len(), "what it left in the background is ended");
+    tracing::info!(session = %session.id, count = members.len(), "killing background processes of a session");
     signal_each(&members, Signal::TERM);
     let until = tokio::time::Instant::now() + grace(session);
     while let Ok(members) = find().await
@@ -263,9 +263,9 @@ fn signal_each(processes: &[process::Stat], signal: Signal) {
     processes.iter().for_each(|seen| process::signal(seen, signal));
 }
 
-/// How long a session may take to end after it was asked to.
+/// Returns the time between SIGTERM and SIGKILL.
 pub(crate) fn grace(session: &Session) -> Duration {
-    Duration::try_from_secs_f64(session.launch.grace_seconds).unwrap_or(LONGEST_GRACE).min(LONGEST_GRACE)
+    Duration::try_from_secs_f64(session.launch.grace_seconds).unwrap_or(MAX_GRACE).min(MAX_GRACE)
 }
 
 pub(super) async fn wait_until_gone(recorded: &ProcessIdentity, limit: Duration) {

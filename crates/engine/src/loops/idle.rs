@@ -1,4 +1,4 @@
-//! Ends sessions over ACP that nobody has said anything in for too long.
+//! Ends ACP sessions that reached the idle timeout.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use coven_holder::clock;
 
 use crate::Engine;
 
-const LONGEST_LOOK: Duration = Duration::from_secs(30);
-const SHORTEST_LOOK: Duration = Duration::from_millis(50);
+const MAX_INTERVAL: Duration = Duration::from_secs(30);
+const MIN_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Runs until the daemon stops.
 pub async fn run(engine: Arc<Engine>) {
     let Some(timeout) = engine.config.agents.idle_timeout() else { return };
-    let every = (timeout / 8).clamp(SHORTEST_LOOK, LONGEST_LOOK);
+    let every = (timeout / 8).clamp(MIN_INTERVAL, MAX_INTERVAL);
     loop {
         tick(&engine, timeout, clock::now()).await;
         tokio::select! {
@@ -31,9 +31,9 @@ pub async fn tick(engine: &Arc<Engine>, timeout: Duration, now: Timestamp) {
         if now.since(since) < timeout {
             continue;
         }
-        tracing::info!(session = %live.id, minutes = timeout.as_secs_f64() / 60.0, "idle for too long; it is ended");
+        tracing::info!(session = %live.id, minutes = timeout.as_secs_f64() / 60.0, "the session reached its idle timeout");
         if let Err(error) = engine.idle_out(live.id).await {
-            tracing::warn!(session = %live.id, %error, "an idle session could not be ended");
+            tracing::warn!(session = %live.id, %error, "cannot end an idle session");
         }
     }
 }

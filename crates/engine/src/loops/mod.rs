@@ -1,4 +1,4 @@
-//! What the daemon does by itself: clients of the engine that find candidates and call it.
+//! Background loops: they find candidates and call the engine like any client.
 
 pub mod idle;
 pub mod notify;

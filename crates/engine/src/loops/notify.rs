@@ -1,4 +1,4 @@
-//! Tells a human on the desktop that something new waits for them.
+//! Shows desktop notifications for new inbox items.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::Engine;
 use crate::notification::InboxNotification;
 
-/// What comes within this time after a notification is told with the next one.
+/// Minimum time between two notifications; items that arrive in between are combined.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
-/// How long the program that shows a notification may take.
+/// Timeout of the program that shows a notification.
 const SHOW_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_CHARS: usize = 200;
 /// The program that shows notifications.
 const NOTIFY_SEND: &str = "notify-send";
 
-/// Runs until the daemon stops; what is being shown then ends with it.
+/// Runs until the daemon stops, which also ends the programs that show notifications.
 pub async fn run(engine: Arc<Engine>, mut received: Receiver<InboxNotification>) {
     if !engine.config.notifications.desktop {
         return;
@@ -55,7 +55,7 @@ pub async fn run(engine: Arc<Engine>, mut received: Receiver<InboxNotification>)
     }
 }
 
-/// Title and body; none if all of it has been answered meanwhile.
+/// Returns title and body, or `None` if all items have been answered.
 async fn words(engine: &Engine, notifications: Vec<InboxNotification>) -> Option<(String, String)> {
     let mut waiting = Vec::new();
     for notification in notifications {
@@ -66,7 +66,7 @@ async fn words(engine: &Engine, notifications: Vec<InboxNotification>) -> Option
     match waiting.as_slice() {
         [] => None,
         [only] => Some((engine.notification_title(only).await, only.title.clone())),
-        several => Some((format!("{} things wait for you", several.len()), "See `coven inbox`".to_owned())),
+        several => Some((format!("{} items need your attention", several.len()), "See `coven inbox`".to_owned())),
     }
 }
 
@@ -79,14 +79,14 @@ async fn show(title: String, body: String) {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        // Of its own group: what it starts ends with it.
+        // In its own process group, so that a timeout also ends its children.
         .process_group(0)
         .kill_on_drop(true)
         .spawn();
     let mut child = match child {
         Ok(child) => child,
         Err(error) => {
-            tracing::warn!(%error, "a notification could not be shown");
+            tracing::warn!(%error, "cannot show a notification");
             return;
         }
     };

@@ -1,4 +1,4 @@
-//! Follows the folder of question sets: what comes, changes and goes in it becomes rows and events.
+//! Watches the folder of question sets and stores its changes as rows and events.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 use crate::Engine;
 use crate::question_set::{IfMissing, SetScope};
 
-/// Between two looks where the kernel gives no watch, or the folder is away.
+/// Interval if the kernel cannot watch the folder, or the folder does not exist.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// Between two looks where it had no watch left for some set.
+/// Interval if the kernel had no watch left for some set.
 const SLOW_POLL_INTERVAL: Duration = Duration::from_secs(5);
-/// Until the store is tried again.
+/// Delay before a failed commit is retried.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
-/// Between two looks for askers that died.
+/// Interval of the check for askers that died.
 const CHORE_INTERVAL: Duration = Duration::from_secs(60);
-/// So many chores are one clean-up of what ended long ago.
+/// Expired sets are removed once per this many checks.
 const CLEAN_UP_EVERY: u32 = 60;
 
-/// Runs until the daemon stops. Nothing but itself waits for it: a folder full of sets does not slow down a start.
+/// Runs until the daemon stops. A start does not wait for it, even if the folder has many sets.
 pub async fn run(engine: Arc<Engine>) {
     tokio::select! {
         () = follow(&engine) => {}
@@ -33,7 +33,7 @@ pub async fn run(engine: Arc<Engine>) {
 }
 
 async fn follow(engine: &Engine) {
-    // Before the first look, so that nothing happens in between.
+    // Before the first read, so that no change is missed.
     let mut watch = open(engine, IfMissing::Create).await;
     engine.clean_up_question_sets().await;
     let mut is_published = reconcile(engine, SetScope::Every).await;
@@ -58,7 +58,7 @@ async fn follow(engine: &Engine) {
             () = after(pause) => {
                 let was_away = watch.is_none();
                 if was_away {
-                    // Not made again: whoever removed it may be about to remove what it lay in.
+                    // Not created again: the process that removed it may be removing its parent too.
                     watch = open(engine, IfMissing::Skip).await;
                 }
                 let scope = if was_away && watch.is_some() { SetScope::Every } else { SetScope::Unfinished };
@@ -81,13 +81,13 @@ async fn open(engine: &Engine, missing: IfMissing) -> Option<AsyncFd<FolderWatch
     unsafe { AsyncFd::register_with_interest(watch, Interest::READABLE) }.ok()
 }
 
-/// Whether everything is told.
+/// Publishes all changes. Returns false if that failed.
 async fn reconcile(engine: &Engine, scope: SetScope) -> bool {
     engine.reconcile_folder(scope).await.inspect_err(log).is_ok()
 }
 
 fn log(error: &crate::error::EngineError) {
-    tracing::error!(%error, "changes of question sets could not be told; it is tried again");
+    tracing::error!(%error, "cannot publish changes of question sets; retrying");
 }
 
 async fn changed(watch: Option<&mut AsyncFd<FolderWatch>>) -> Vec<QuestionSetId> {

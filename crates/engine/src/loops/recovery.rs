@@ -1,4 +1,4 @@
-//! What a starting daemon makes of the sessions it finds.
+//! Recovers the sessions of an earlier daemon at start.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,15 +20,15 @@ use crate::follow::HOLDER_GONE;
 use crate::leftovers::Processes;
 use crate::log_file;
 
-/// Sessions that are looked at side by side.
+/// Number of sessions that are recovered concurrently.
 const MAX_CONCURRENT: usize = 32;
-/// How long a start waits for all of them.
+/// How long a start waits for all sessions.
 const START_TIMEOUT: Duration = Duration::from_secs(3);
 const RETRY_DELAY: Duration = Duration::from_secs(2);
-const SILENT: &str = "a session's holder does not answer; it is asked again";
-const PID_REUSED: &str = "what lives under the recorded pid is not what was launched; it was left alone";
+const SILENT: &str = "a session's holder does not answer; the daemon retries";
+const PID_REUSED: &str = "the recorded pid now belongs to another process; coven did not signal it";
 
-/// What was done with the sessions that an earlier daemon left.
+/// Number of sessions of an earlier daemon by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Recovered {
     pub adopted: usize,
@@ -37,20 +37,20 @@ pub struct Recovered {
     pub failed: usize,
 }
 
-/// Looks at every session that may still run, all at once. One that cannot be recovered does not stop the others, and one
-/// whose holder is slow does not hold up the start: it is looked at again in the background.
+/// Recovers every session that may still be running, concurrently. A failure does not affect other sessions. A slow
+/// holder does not delay the start: its session is retried in the background.
 pub async fn recover(engine: &Arc<Engine>) -> Result<Recovered, EngineError> {
-    let (told, mut verdicts) = mpsc::unbounded_channel();
+    let (sender, mut verdicts) = mpsc::unbounded_channel();
     let turns = Arc::new(Semaphore::new(MAX_CONCURRENT));
     for session in engine.store.sessions_to_recover().await? {
-        let (engine, told, turns) = (engine.clone(), told.clone(), turns.clone());
-        // Ends by itself once the session is settled, or with the daemon.
+        let (engine, sender, turns) = (engine.clone(), sender.clone(), turns.clone());
+        // Ends once the session is recovered, or with the daemon.
         tokio::spawn(async move {
             let verdict = apply_verdict(&engine, session, &turns).await;
-            let _ = told.send(verdict);
+            let _ = sender.send(verdict);
         });
     }
-    drop(told);
+    drop(sender);
     let mut recovered = Recovered::default();
     let until = tokio::time::Instant::now() + START_TIMEOUT;
     while let Ok(Some(verdict)) = tokio::time::timeout_at(until, verdicts.recv()).await {
@@ -65,7 +65,7 @@ pub async fn recover(engine: &Arc<Engine>) -> Result<Recovered, EngineError> {
     Ok(recovered)
 }
 
-/// Looks until something can be said.
+/// Probes a session until there is a verdict, and applies it.
 async fn apply_verdict(engine: &Arc<Engine>, mut session: Session, turns: &Semaphore) -> Option<SessionVerdict> {
     let id = session.id;
     loop {
@@ -82,7 +82,7 @@ async fn apply_verdict(engine: &Arc<Engine>, mut session: Session, turns: &Semap
                 return Some(verdict);
             }
             Err(error) => {
-                tracing::error!(session = %id, %error, "a session could not be recovered");
+                tracing::error!(session = %id, %error, "cannot recover a session");
                 return None;
             }
         }
@@ -98,11 +98,11 @@ async fn recover_one(engine: &Arc<Engine>, session: Session) -> Result<SessionVe
     let dir = engine.home.session_dir(session.id);
     let looked_at = session.clone();
     if session.state == SessionState::Killed || session.end_intent.is_some() {
-        // Its harness may have stopped the holder so as not to be ended.
+        // The harness may have stopped its holder.
         Processes::of(&session).wake_holder();
     }
     let (finding, connection, exit, started) =
-        tokio::task::spawn_blocking(move || probe(&dir, &looked_at)).await.expect("looking does not panic");
+        tokio::task::spawn_blocking(move || probe(&dir, &looked_at)).await.expect("probing does not panic");
     let verdict = session_verdict(session.state, session.launching_at.is_some(), finding, exit);
     tracing::info!(session = %session.id, ?finding, ?verdict, "recovering");
     match verdict {
@@ -115,7 +115,7 @@ async fn recover_one(engine: &Arc<Engine>, session: Session) -> Result<SessionVe
         SessionVerdict::Leave | SessionVerdict::RetryProbe => {}
         SessionVerdict::Adopt | SessionVerdict::KillAgain => {
             let session = match (session.state, started) {
-                // The daemon was stopped between the spawn and its record.
+                // The daemon stopped after the spawn and before the record.
                 (SessionState::Created, Some(process)) => {
                     engine.change_session(session.id, "running", |session, now| session.spawned(process, now)).await?
                 }
@@ -133,7 +133,7 @@ async fn recover_one(engine: &Arc<Engine>, session: Session) -> Result<SessionVe
         SessionVerdict::Ended(_) | SessionVerdict::LaunchFailed | SessionVerdict::Orphaned => {
             let orphaned = if finding == HolderStatus::Mismatch { PID_REUSED } else { HOLDER_GONE };
             engine.reconcile_from_journal(session.id, orphaned).await?;
-            // A launch that was cut off is known from its journal alone.
+            // Only the journal has the process of an interrupted launch.
             let session = Session { process: session.process.clone().or(started), ..session };
             if finding == HolderStatus::Gone && !matches!(verdict, SessionVerdict::Ended(_)) {
                 engine.kill_orphaned_harness(&session).await;
@@ -146,11 +146,11 @@ async fn recover_one(engine: &Arc<Engine>, session: Session) -> Result<SessionVe
 type HolderProbe =
     (HolderStatus, Option<HolderClient>, Option<coven_domain::session::ExitStatus>, Option<ProcessIdentity>);
 
-/// Holder, harness and journal as they are: the holder first, so that its last words are in what is read after.
+/// Probes holder, harness and journal. Connects to the holder first, so that the journal is read after its last write.
 fn probe(dir: &std::path::Path, session: &Session) -> HolderProbe {
     let connected = HolderClient::connect(dir);
     if connected.is_err() && session.state == SessionState::Created {
-        // A holder that is still on its way finds its journal taken and launches nothing.
+        // A holder that starts later finds this journal and launches nothing.
         let _ = JournalWriter::create(&dir.join(coven_holder::JOURNAL));
     }
     let (exit, started) = read_exit_record(dir);
@@ -161,14 +161,14 @@ fn probe(dir: &std::path::Path, session: &Session) -> HolderProbe {
             return (finding, None, exit, started);
         }
     };
-    // What was recorded in the store counts; only a launch that was cut off is known from its journal alone.
+    // Prefer the stored process; only the journal has that of an interrupted launch.
     let Some(recorded) = session.process.clone().or_else(|| started.clone()) else {
         return (HolderStatus::Mismatch, None, exit, started);
     };
     let is_the_same = client.welcome.pid == recorded.pid
         && client.welcome.started_ticks == recorded.started_ticks
         && process::boot_id().is_ok_and(|boot| boot == recorded.boot_id);
-    // A harness that has just ended shows nothing; its holder is about to say how.
+    // A harness that just exited has no command line; its holder is about to report the exit.
     let is_itself = !process::is_alive(&recorded) || process::shows(recorded.pid, &session.launch.identity);
     match is_the_same && is_itself {
         true => (HolderStatus::Verified, Some(client), exit, started),
@@ -176,7 +176,7 @@ fn probe(dir: &std::path::Path, session: &Session) -> HolderProbe {
     }
 }
 
-/// No process listens there: everything else may be a holder that is slow.
+/// Reports whether the holder is gone. Every other error may come from a slow holder.
 fn is_gone(error: &HolderError) -> bool {
     use std::io::ErrorKind::{ConnectionRefused, ConnectionReset, NotFound};
     match error {
@@ -207,7 +207,7 @@ fn read_exit_record(dir: &std::path::Path) -> (Option<ExitStatus>, Option<Proces
     (exit, started)
 }
 
-/// Finished sessions whose log an earlier daemon did not come to compress.
+/// Compresses logs of finished sessions that an earlier daemon did not compress.
 pub async fn tidy_up(engine: &Arc<Engine>) -> Result<(), EngineError> {
     let dir = engine.home.sessions_dir();
     let found = tokio::task::spawn_blocking(move || -> Vec<SessionId> {
@@ -226,33 +226,34 @@ pub async fn tidy_up(engine: &Arc<Engine>) -> Result<(), EngineError> {
     .await
     .unwrap_or_default();
     for id in found {
-        engine.tidy_later(id);
+        engine.compress_later(id);
     }
     Ok(())
 }
 
 impl Engine {
-    /// A session that was to end, or a launch that took too long, is ended although its holder does not answer.
+    /// Ends a session whose holder does not answer, if it was requested to end or its launch timed out.
     async fn end_silent(self: &Arc<Self>, id: SessionId) {
         let Ok(session) = self.session(id).await else { return };
         if session.state == SessionState::Killed || (session.is_live() && session.end_intent.is_some()) {
-            self.see_to_end(&session, false).await;
+            self.ensure_ended(&session, false).await;
         } else if let Some(since) = session.launching_at.filter(|_| session.is_launching())
             && clock::now().since(since) >= self.launch_limit()
         {
-            tracing::warn!(session = %id, "a launch took too long; it is ended");
+            tracing::warn!(session = %id, "ending a launch that timed out");
             Processes::of_launch(id).end_launch().await;
         }
     }
 
-    /// A session without a journal never ran.
+    /// Ends a session without a journal: its harness never ran.
     pub(crate) async fn end_without_journal(self: &Arc<Self>, id: SessionId) -> Result<(), EngineError> {
         let session = self.session(id).await?;
         let reason = "the daemon stopped before the harness was launched";
         match session.state {
             SessionState::Created => self.record_launch_failure(id, reason).await?,
             SessionState::Running => {
-                self.change_session(id, "orphaned", |session, now| session.orphaned("its log is gone", now)).await?;
+                self.change_session(id, "orphaned", |session, now| session.orphaned("the session's log is gone", now))
+                    .await?;
             }
             SessionState::Completed | SessionState::Failed | SessionState::Killed | SessionState::Orphaned => {}
         }

@@ -1,4 +1,4 @@
-//! Deletes what has been kept long enough: at start and as often as the shortest period asks for.
+//! Deletes expired records, at start and at an interval derived from the shortest period.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub async fn run(engine: Arc<Engine>) {
     loop {
         let now = clock::now();
         if let Err(error) = tick(&engine, &engine.config.store.cutoffs(now), now, &Reporter::default()).await {
-            tracing::error!(%error, "retention failed; it is tried again");
+            tracing::error!(%error, "retention failed; the daemon retries");
         }
         tokio::select! {
             () = tokio::time::sleep(every) => {}
@@ -35,8 +35,8 @@ pub async fn run(engine: Arc<Engine>) {
     }
 }
 
-/// Rows go in one transaction, files after the commit, leftovers of earlier times with them. One failure does not stop
-/// the rest.
+/// Deletes rows in one transaction, then files, including those that earlier passes left. A failed sweep does not
+/// stop the rest.
 async fn tick(
     engine: &Arc<Engine>,
     cutoffs: &Cutoffs,
@@ -59,8 +59,8 @@ async fn tick(
     Ok(swept?)
 }
 
-/// Starts the operation that deletes expired records now. It uses the periods that are in the config at this time, so that
-/// new ones can be tried before a daemon starts with them.
+/// Starts the operation that deletes expired records now. It reads the periods from the config file again, so that new
+/// ones can be tried before the daemon restarts.
 pub async fn start(engine: &Arc<Engine>, dry_run: bool) -> Result<Operation, EngineError> {
     let (home, now) = (engine.home.clone(), clock::now());
     let config = tokio::task::spawn_blocking(move || config::read(&home)).await;
@@ -75,13 +75,13 @@ pub async fn start(engine: &Arc<Engine>, dry_run: bool) -> Result<Operation, Eng
     engine.start_operation(OperationKind::RetentionRun, run).await
 }
 
-/// What would be deleted now; nothing is.
+/// Returns what would be deleted now, without deleting it.
 pub async fn preview(store: &dyn Store, periods: &StoreConfig, now: Timestamp) -> Result<SweepReport, EngineError> {
     Ok(store.sweep_preview(&periods.cutoffs(now), now).await?)
 }
 
-/// Folders of sessions whose deletion was committed and whose files stayed. A folder that the store knows nothing about
-/// may be all that is left after a store was lost: it is reported and never touched.
+/// Deletes folders of sessions whose deletion is committed. A folder that the store never knew is reported and not
+/// changed: after the store was lost, it may be all that is left.
 async fn sweep_leftovers(engine: &Arc<Engine>) -> Result<(), EngineError> {
     let dir = engine.home.sessions_dir();
     let found = tokio::task::spawn_blocking(move || -> Vec<SessionId> {
@@ -104,16 +104,18 @@ async fn sweep_leftovers(engine: &Arc<Engine>) -> Result<(), EngineError> {
         let is_held = coven_holder::client::connect_socket(&engine.home.session_dir(id)).is_ok();
         match deleted.contains(&id.to_string()) && !is_held {
             true => {
-                tracing::info!(session = %id, "removing what was left of a deleted session");
+                tracing::info!(session = %id, "removing the remaining files of a deleted session");
                 engine.remove_files(id).await;
             }
-            false => engine.report_problem(&format!("the folder of session {id} has no record; it was left alone")),
+            false => {
+                engine.report_problem(&format!("the folder of session {id} has no record; coven did not change it"))
+            }
         }
     }
     Ok(())
 }
 
-/// Ids of sessions whose deletion is among the events.
+/// Returns the ids of sessions that the events report as deleted.
 async fn deleted_sessions(engine: &Engine) -> Result<HashSet<String>, EngineError> {
     let mut deleted = HashSet::new();
     let mut cursor = 0;

@@ -1,4 +1,4 @@
-//! Gives out ready tasks, if the config says so, and looks after claims that ran out and merges that nobody is at.
+//! Starts ready tasks if the config says so, and handles expired claims and unfinished merges.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,44 +9,44 @@ use coven_domain::{TaskId, Timestamp};
 use crate::Engine;
 use crate::error::EngineError;
 
-const LONGEST_LOOK: Duration = Duration::from_secs(5);
-const SHORTEST_LOOK: Duration = Duration::from_millis(100);
-/// Tasks that could not be begun, and how they were then: they are left alone until they change.
+const MAX_INTERVAL: Duration = Duration::from_secs(5);
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
+/// Tasks that failed to start, with their update time: they are skipped until they change.
 type Refused = HashMap<TaskId, Timestamp>;
 
 /// Runs until the daemon stops.
 pub async fn run(engine: Arc<Engine>) {
-    let every = (engine.config.store.lease() / 4).clamp(SHORTEST_LOOK, LONGEST_LOOK);
+    let every = (engine.config.store.lease() / 4).clamp(MIN_INTERVAL, MAX_INTERVAL);
     let (mut refused, mut changes) = (Refused::new(), engine.changes());
     loop {
         if let Err(error) = engine.release_lost_claims().await {
-            tracing::error!(%error, "claims that ran out could not be looked at");
+            tracing::error!(%error, "cannot handle expired claims; retrying");
         }
         if let Err(error) = engine.merge_approved().await {
-            tracing::error!(%error, "approved tasks could not be looked at");
+            tracing::error!(%error, "cannot resume approved merges; retrying");
         }
         if engine.config.scheduler.auto_start
             && let Err(error) = tick(&engine, &mut refused).await
         {
-            tracing::error!(%error, "ready tasks could not be given out; it is tried again");
+            tracing::error!(%error, "cannot start ready tasks; retrying");
         }
         tokio::select! {
             () = tokio::time::sleep(every) => {}
             () = engine.stopped() => return,
-            // Something changed: a task may be ready, or done.
+            // A task may be ready or done.
             () = something_changed(&mut changes), if engine.config.scheduler.auto_start => {}
         }
     }
 }
 
-/// Waits for a change, and lets those that follow closely be one with it.
+/// Waits for a change, and a moment longer to combine it with those that follow.
 async fn something_changed(changes: &mut tokio::sync::watch::Receiver<u64>) {
     let _ = changes.changed().await;
-    tokio::time::sleep(SHORTEST_LOOK).await;
+    tokio::time::sleep(MIN_INTERVAL).await;
     changes.borrow_and_update();
 }
 
-/// Begins ready tasks until as many are worked on as may be.
+/// Starts ready tasks until the limit is reached.
 async fn tick(engine: &Arc<Engine>, refused: &mut Refused) -> Result<(), EngineError> {
     let limit = u64::from(engine.config.scheduler.max_concurrent_agents);
     loop {
@@ -54,7 +54,7 @@ async fn tick(engine: &Arc<Engine>, refused: &mut Refused) -> Result<(), EngineE
         if tx.tasks_in_progress().await? >= limit {
             return Ok(());
         }
-        // One more than cannot be begun: if there is another, it is among them.
+        // One more than those that failed: if another task is ready, it is among them.
         let ready = tx.ready_tasks(refused.len() + 1).await?;
         drop(tx);
         refused.retain(|id, _| ready.iter().any(|task| task.id == *id));
@@ -66,8 +66,8 @@ async fn tick(engine: &Arc<Engine>, refused: &mut Refused) -> Result<(), EngineE
             Err(EngineError::TooManyTasks { .. }) => return Ok(()),
             Err(error @ (EngineError::Store(_) | EngineError::Stopping)) => return Err(error),
             Err(error) => {
-                tracing::warn!(task = %task.id, %error, "a ready task could not be begun");
-                engine.report_problem(&format!("task {} cannot be begun: {error}", task.id.short()));
+                tracing::warn!(task = %task.id, %error, "cannot start a ready task");
+                engine.report_problem(&format!("cannot start task {}: {error}", task.id.short()));
                 refused.insert(task.id, task.updated_at);
             }
         }

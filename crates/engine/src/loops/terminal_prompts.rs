@@ -1,4 +1,4 @@
-//! Notices agents of tasks that wait at their terminals for somebody to type.
+//! Detects agents of tasks that are blocked on terminal input.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,22 +13,22 @@ use crate::Engine;
 use crate::error::EngineError;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// A terminal that wrote nothing for so long and whose program reads from it waits for somebody.
+/// A terminal without output for this long, whose program reads from it, waits for input.
 const QUIET_PERIOD: Duration = Duration::from_secs(2);
 
-/// Since when each terminal stands where it stands.
+/// Log offset of each terminal and when it last changed.
 type LastOutputAt = HashMap<SessionId, (u64, Instant)>;
 
 /// Runs until the daemon stops.
 pub async fn run(engine: Arc<Engine>) {
     let (mut last_output_at, mut was_idle) = (LastOutputAt::new(), false);
     loop {
-        // Where nothing runs there is one last look, at what was asked before; then an idle daemon sleeps on.
+        // One last pass after the last session, for prompts that are still open; then an idle daemon does nothing.
         let is_idle = engine.live_sessions().is_empty();
         if !(is_idle && was_idle)
             && let Err(error) = tick(&engine, &mut last_output_at, Instant::now()).await
         {
-            tracing::warn!(%error, "waiting terminals could not be looked at");
+            tracing::warn!(%error, "cannot check for terminal prompts");
         }
         was_idle = is_idle;
         tokio::select! {
@@ -75,24 +75,25 @@ async fn tick(engine: &Arc<Engine>, last_output_at: &mut LastOutputAt, now: Inst
     Ok(())
 }
 
-/// A question is over once its terminal goes on; an answer that was not typed is typed now.
+/// Abandons a prompt whose terminal has new output. Types an answer that was not typed yet.
 async fn update_prompt(engine: &Arc<Engine>, question: &TerminalPrompt, is_at_work: bool) -> Result<(), EngineError> {
     if question.state != QuestionSetState::Pending {
         return engine.deliver_answer(question).await;
     }
     let session = engine.agent_of_prompt(question.agent).await?.and_then(|agent| agent.session);
-    let went_on = match session.map(|session| (session, engine.live_session(session))) {
+    let has_new_output = match session.map(|session| (session, engine.live_session(session))) {
         Some((_, Some(live))) => live.log_end().await > question.offset,
-        // After a restart its holder may not have answered yet.
+        // After a restart, the holder may not have answered yet.
         Some((session, None)) => !engine.session(session).await?.is_live(),
         None => true,
     };
-    if !is_at_work || went_on { engine.abandon_terminal_prompt(question.id).await } else { Ok(()) }
+    if !is_at_work || has_new_output { engine.abandon_terminal_prompt(question.id).await } else { Ok(()) }
 }
 
-/// Those of which the process or one of its family sleeps in a read from its terminal. Where the kernel does not tell, nobody does.
+/// Returns the pids whose terminal session has a process that sleeps in a read from the terminal. Empty if the kernel
+/// does not show this.
 fn pids_reading_tty(pids: &[u32]) -> HashSet<u32> {
-    // A harness leads its session, and its family mostly stays in it: one look at all processes is enough.
+    // A harness leads its terminal session, and its descendants mostly stay in it: one scan of /proc is enough.
     let all = process::all();
     let sessions: HashSet<u32> = pids.iter().copied().collect();
     let members = all.iter().filter(|it| sessions.contains(&it.session));
