@@ -1,4 +1,4 @@
-//! When new output of a session is announced as `session.output`: at most ten times a second, and always its last state.
+//! Limits `session.output` events to ten per second for each session. The last output is always announced.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 const WINDOW: Duration = Duration::from_secs(1);
-/// One less than the limit: the announcement that comes with a session's end does not wait.
+/// One less than the limit, because the announcement with a session's end does not wait.
 const MAX_IN_WINDOW: usize = 9;
 
 #[derive(Debug, Default)]
 pub(crate) struct OutputAnnouncer {
-    /// The ledger has entries that no event reported.
+    /// The ledger has entries that no event has announced.
     has_news: bool,
     recent: VecDeque<Instant>,
 }
@@ -25,7 +25,7 @@ impl OutputAnnouncer {
         self.has_news
     }
 
-    /// The moment from which the news may be announced, if there are any.
+    /// Returns when new entries may be announced, if there are any.
     pub fn due(&self, now: Instant) -> Option<Instant> {
         let is_full = self.recent.len() == MAX_IN_WINDOW;
         self.has_news.then(|| if is_full { now.max(self.recent[0] + WINDOW) } else { now })

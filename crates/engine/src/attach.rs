@@ -1,4 +1,4 @@
-//! Attaching to a running session: its output as it comes, and what a viewer sends.
+//! Attaches viewers to a running session: live output and input.
 
 use std::io;
 
@@ -14,7 +14,7 @@ use crate::error::EngineError;
 use crate::session::ensure_terminal;
 use crate::termination::ensure_live;
 
-/// The most that a viewer can send at once.
+/// Maximum bytes of one input.
 pub const MAX_INPUT: usize = coven_holder::wire::MAX_BODY;
 
 /// What the engine sends to a viewer.
@@ -31,13 +31,13 @@ pub enum Shown {
     },
     /// The session has received everything before [`ViewerInput::ask_receipt`].
     Received,
-    /// The session takes no viewer, and why.
+    /// The holder refused the viewer, with the reason.
     Refused(String),
     /// The session's holder has gone.
     Gone,
 }
 
-/// What a viewer sends.
+/// Input of a viewer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Typed {
     Input(Vec<u8>),
@@ -55,7 +55,7 @@ pub struct ViewerInput {
 }
 
 impl Engine {
-    /// Connects a viewer. It is shown nothing before [`ViewerInput::follow`].
+    /// Connects a viewer. Output starts with [`ViewerInput::follow`].
     pub async fn attach(&self, id: SessionId) -> Result<(ViewerOutput, ViewerInput), EngineError> {
         let session = self.session(id).await?;
         ensure_terminal(&session)?;
@@ -73,7 +73,7 @@ impl Engine {
 }
 
 impl ViewerOutput {
-    /// What comes next. Nothing is lost if the future is dropped before it is ready.
+    /// Returns the next event. Cancel-safe.
     pub async fn next(&mut self) -> io::Result<Shown> {
         loop {
             while let Some(reply) = self.decoder.reply().map_err(io::Error::other)? {
@@ -95,12 +95,12 @@ impl ViewerOutput {
 }
 
 impl ViewerInput {
-    /// Begins to show the log from this byte on.
+    /// Starts the output at this log offset.
     pub async fn follow(&mut self, from: u64) -> io::Result<()> {
         self.holder.write_all(&Request::Follow { from }.encode()).await
     }
 
-    /// Asks for [`Shown::Received`] once everything sent so far was handled.
+    /// Requests [`Shown::Received`] once everything sent so far was handled.
     pub async fn ask_receipt(&mut self) -> io::Result<()> {
         self.holder.write_all(&Request::Sync.encode()).await
     }

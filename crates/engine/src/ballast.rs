@@ -1,4 +1,4 @@
-//! A file of a few megabytes that is given up when the disk is full, so that a kill or a sacrifice can still be written.
+//! A file of a few megabytes that is deleted when the disk is full, so that a kill or a sacrifice can still be stored.
 
 use std::fs;
 use std::io::{self, Write};
@@ -13,17 +13,17 @@ pub struct Ballast {
 }
 
 impl Ballast {
-    /// Takes its place if there is room.
+    /// Creates the file if there is space.
     pub fn at(path: &Path) -> Self {
         let ballast = Self { path: path.to_owned() };
         if let Err(error) = ballast.refill() {
-            tracing::warn!(%error, "there is no room for the ballast");
+            tracing::warn!(%error, "cannot create the ballast");
         }
         ballast
     }
 
     pub fn refill(&self) -> io::Result<()> {
-        // A repository can bring a link of this name.
+        // A repository can contain a link with this name.
         let mut file = trust::open_own(&self.path)?;
         if file.metadata()?.len() == BYTES as u64 {
             return Ok(());
@@ -36,7 +36,7 @@ impl Ballast {
         written
     }
 
-    /// Makes room; true if there was any to make.
+    /// Deletes the file. Returns false if there was none.
     pub fn release(&self) -> bool {
         fs::remove_file(&self.path).is_ok()
     }

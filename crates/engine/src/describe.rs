@@ -1,4 +1,4 @@
-//! What the daemon can tell about itself and its harnesses.
+//! Health of the daemon and information about its harnesses.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use coven_host::program;
 use super::Engine;
 use crate::error::EngineError;
 
-/// Some agents need seconds to say their version.
-const VERSION_LIMIT: Duration = Duration::from_secs(10);
+/// Timeout of `--version`; some agents need seconds.
+const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How the daemon is.
+/// Health of the daemon.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Health {
     pub started_at: Timestamp,
@@ -23,29 +23,29 @@ pub struct Health {
     pub sessions_live: u64,
     pub sessions_total: u64,
     pub last_event: u64,
-    /// What needs a person's attention; empty when all is well.
+    /// Problems that need a person's attention.
     pub problems: Vec<String>,
 }
 
-/// A harness, and whether and how it would be started.
+/// A harness, whether it is installed, and its command line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HarnessInfo {
     pub id: String,
     pub label: String,
     pub program: String,
-    /// `{prompt}` stands for the prompt.
+    /// Contains `{prompt}` as a placeholder.
     pub argv: Vec<String>,
     pub identity: String,
     pub is_builtin: bool,
     pub is_installed: bool,
     pub path: Option<String>,
     pub version: Option<String>,
-    /// What to do if it is not installed, else what to know about it.
+    /// How to install the harness, or a note about it if it is installed.
     pub note: String,
 }
 
 impl Engine {
-    /// Never fails: a daemon whose store is damaged can still be asked for its pid, and stopped.
+    /// Never fails, so that a daemon with a damaged store can still report its pid and be stopped.
     pub async fn health(&self) -> Health {
         let mut query = SessionQuery { limit: 1, ..SessionQuery::default() };
         query.filter.include_archived = true;
@@ -67,8 +67,7 @@ impl Engine {
         }
     }
 
-    /// Every harness, whether it is installed, and how it would be started; with versions if asked for.
-    /// Looked for in `path`, the PATH of whoever asks, else in the daemon's own.
+    /// Describes every harness. Searches `path`, the client's PATH, or else the daemon's.
     pub async fn describe_harnesses(&self, with_versions: bool, path: Option<String>) -> Vec<HarnessInfo> {
         let mut env = self.environment(None);
         if let Some(path) = path {
@@ -83,7 +82,7 @@ impl Engine {
                 let (file, args) = (std::path::PathBuf::from(&argv[0]), harness.version_args.clone());
                 let mut env = env.clone();
                 env.extend(harness.env.clone());
-                probes.spawn_blocking(move || (index, program::version(&file, &args, &env, VERSION_LIMIT)));
+                probes.spawn_blocking(move || (index, program::version(&file, &args, &env, VERSION_TIMEOUT)));
             }
             let program = match &harness.program {
                 Program::Named(name) => name.clone(),

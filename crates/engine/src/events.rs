@@ -1,4 +1,4 @@
-//! The feed: events are encoded once, kept in a ring, and sent to each subscriber from its own cursor.
+//! The event feed: each event is encoded once, kept in a ring buffer, and sent to subscribers from their own cursors.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,19 +10,19 @@ use coven_domain::event::Event;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until};
 
-/// How much of the feed is kept ready; a subscriber that is further behind reads from the store.
+/// Size of the ring buffer; a subscriber that is further behind reads from the store.
 const RING_BYTES: usize = 4 << 20;
-/// The most a subscriber is sent at once.
+/// Maximum bytes of one send to a subscriber.
 pub const CHUNK_BYTES: usize = 64 << 10;
 const BLOCK_EVENTS: usize = 256;
 /// The time between two wake-ups for each subscriber. All of them together are sent at most 20,000 pieces a second, so
 /// that a burst of events reaches many subscribers in few pieces rather than in one piece for each event.
 const PAUSE_PER_SUBSCRIBER: Duration = Duration::from_micros(50);
-/// A timer is not more precise than this, so a shorter pause is none.
+/// Timers are not more precise than this; shorter pauses become zero.
 const MIN_PAUSE: Duration = Duration::from_millis(1);
 const MAX_PAUSE: Duration = Duration::from_millis(100);
 
-/// Where an encoded event is in its block.
+/// Position of an encoded event in its block.
 #[derive(Debug)]
 struct Place {
     number: u64,
@@ -50,16 +50,16 @@ impl Block {
 struct Ring {
     blocks: VecDeque<Block>,
     bytes: usize,
-    /// The newest number that is not in the ring: it was published before the ring was made, or has left it.
+    /// The newest number that is not in the ring.
     left: u64,
-    /// The newest number that was published.
+    /// The newest published number.
     last: u64,
-    /// When subscribers may be woken again; none if they never were.
+    /// When subscribers may be woken again; `None` if they never were.
     next_wake: Option<Instant>,
 }
 
 impl Ring {
-    /// The index of the first block with an event after `cursor`.
+    /// Returns the index of the first block with an event after `cursor`.
     fn position<T>(&self, cursor: u64) -> Result<usize, Next<T>> {
         match cursor {
             _ if cursor >= self.last => Err(Next::Nothing),
@@ -74,7 +74,7 @@ impl Ring {
 pub enum Next<T> {
     /// Encoded events, and the cursor after them.
     Events { events: T, cursor: u64 },
-    /// It has everything.
+    /// The subscriber is up to date.
     Nothing,
     /// The ring no longer holds everything after the cursor.
     TooOld,
@@ -83,7 +83,7 @@ pub enum Next<T> {
 /// Appends an event in the form that a stream sends, and returns the position of its JSON in `out`.
 pub type Encode = fn(&Event, out: &mut Vec<u8>) -> Range<usize>;
 
-/// Subscribers only learn that something is new and read after their own cursor: a slow one costs nothing.
+/// Notifies subscribers of the newest number; each reads from its own cursor, so a slow subscriber costs nothing.
 #[derive(Debug)]
 pub struct Hub {
     ring: Mutex<Ring>,
@@ -103,8 +103,8 @@ impl Hub {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds the events of a commit, which follow all earlier ones, and wakes the subscribers. If they were woken only
-    /// just now, [`Hub::wake_later`] wakes them.
+    /// Adds the events of a commit and wakes the subscribers. If they were woken too recently, [`Hub::wake_later`] wakes
+    /// them.
     pub fn publish(&self, events: &[Event]) {
         let Some(last) = events.last().map(|event| event.number) else { return };
         let blocks: Vec<Block> = events.chunks(BLOCK_EVENTS).map(|piece| self.block(piece)).collect();
@@ -132,7 +132,7 @@ impl Hub {
         }
     }
 
-    /// The time between two wake-ups of the subscribers that are here now.
+    /// Returns the time between two wake-ups for the current number of subscribers.
     fn pause(&self) -> Duration {
         let subscribers = u32::try_from(self.newest.receiver_count()).unwrap_or(u32::MAX);
         match PAUSE_PER_SUBSCRIBER.saturating_mul(subscribers).min(MAX_PAUSE) {
@@ -141,7 +141,7 @@ impl Hub {
         }
     }
 
-    /// Wakes the subscribers for events that were published too soon after others. The daemon runs it as long as it lives.
+    /// Wakes the subscribers for events that were published too soon after others. Runs until it is dropped.
     pub async fn wake_later(&self) {
         loop {
             self.postponed.notified().await;
@@ -158,7 +158,7 @@ impl Hub {
     }
 
     fn block(&self, events: &[Event]) -> Block {
-        /// About the length of number, kind, time and subject, with their names.
+        /// Approximate length of number, kind, time and subject with their keys.
         const ENVELOPE_BYTES: usize = 224;
         let mut text = Vec::with_capacity(events.iter().map(|event| event.payload.len() + ENVELOPE_BYTES).sum());
         let place = |event: &Event| {
@@ -169,12 +169,12 @@ impl Hub {
         Block { places, bytes: Bytes::from(text) }
     }
 
-    /// Receives every new number that can be read.
+    /// Receives every new number.
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.newest.subscribe()
     }
 
-    /// The number of the newest event.
+    /// Returns the number of the newest event.
     pub fn last(&self) -> u64 {
         self.lock().last
     }
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cursor_gets_exactly_what_follows_it() {
+    fn every_cursor_gets_exactly_the_events_after_it() {
         let hub = Hub::new(10, encode);
         publish(&hub, 11..=700);
         publish(&hub, [701]);
@@ -322,17 +322,17 @@ mod tests {
         hub.lock().next_wake = Some(Instant::now() + Duration::from_secs(3600));
         publish(&hub, [2]);
         publish(&hub, [3]);
-        assert!(!subscriber.has_changed().expect("the hub lives"));
+        assert!(!subscriber.has_changed().expect("the hub exists"));
         hub.lock().next_wake = Some(Instant::now());
         tokio::select! {
             () = hub.wake_later() => {}
-            changed = subscriber.changed() => changed.expect("the hub lives"),
+            changed = subscriber.changed() => changed.expect("the hub exists"),
         }
         assert_eq!(*subscriber.borrow_and_update(), 3);
     }
 
     #[test]
-    fn the_pause_grows_with_the_subscribers_and_a_few_have_none() {
+    fn the_pause_grows_with_the_subscribers_and_is_zero_for_few() {
         let hub = Hub::new(0, encode);
         let mut subscribers = Vec::new();
         for (count, pause) in [(0, 0), (19, 0), (20, 1), (100, 5), (5000, 100)] {
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_cursor_is_told_so_and_memory_is_bounded() {
+    fn an_old_cursor_is_too_old_and_memory_is_bounded() {
         let hub = Hub::new(0, encode);
         for number in 1..=120_000 {
             publish(&hub, [number]);

@@ -1,4 +1,4 @@
-//! Events for subscribers, and the state that they begin with.
+//! Events for subscribers, and the state that they start from.
 
 use std::ops::Range;
 
@@ -18,19 +18,19 @@ use crate::events::Hub;
 pub struct StatePages(Receiver<Result<StatePage, StoreError>>);
 
 impl StatePages {
-    /// The next page; none behind the last one, and where the read was cut off.
+    /// Returns the next page, or `None` after the last one or if the read was interrupted.
     pub async fn next(&mut self) -> Result<Option<StatePage>, EngineError> {
         Ok(self.0.recv().await.transpose()?)
     }
 }
 
 impl Engine {
-    /// New events, ready to be sent.
+    /// Returns the feed of new events.
     pub fn hub(&self) -> &Hub {
         &self.hub
     }
 
-    /// The numbers of the events that are kept.
+    /// Returns the range of stored event numbers.
     pub async fn event_range(&self) -> Result<Range<u64>, EngineError> {
         Ok(self.store.event_range().await?)
     }
@@ -39,27 +39,27 @@ impl Engine {
         Ok(self.store.events_after(cursor, limit).await?)
     }
 
-    /// The number of the last event at or before this moment.
+    /// Returns the number of the last event at or before this time.
     pub async fn event_number_at(&self, at: Timestamp) -> Result<u64, EngineError> {
         Ok(self.store.event_number_at(at).await?)
     }
 
-    /// At most `limit` rows of everything behind a place, read in one transaction.
+    /// Returns at most `limit` rows after a cursor, read in one transaction.
     pub async fn state_page(&self, after: Option<StatePlace>, limit: usize) -> Result<StatePage, EngineError> {
         Ok(self.store.state_page(after, limit).await?)
     }
 
-    /// Everything, read in one transaction, some rows at a time.
+    /// Reads the whole state in one transaction, page by page.
     pub async fn state(&self) -> Result<StatePages, EngineError> {
         Ok(StatePages(self.store.state().await?))
     }
 
-    /// The repository, if this home knows it.
+    /// Returns the repository if this home has it.
     pub async fn known_repo(&self, id: RepoId) -> Result<Option<Repo>, EngineError> {
         Ok(self.store.repo(id).await?)
     }
 
-    /// The session, if this home knows it.
+    /// Returns the session if this home has it.
     pub async fn known_session(&self, id: SessionId) -> Result<Option<Session>, EngineError> {
         Ok(self.store.session(id).await?)
     }

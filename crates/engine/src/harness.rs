@@ -1,4 +1,4 @@
-//! Finding a harness: by its id, or the default one, and its program.
+//! Finds harnesses by id or default, and their programs.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -11,7 +11,7 @@ use super::Engine;
 use crate::error::EngineError;
 
 impl Engine {
-    /// The harness of that id, unless its definition came with a repository and the user has not agreed to it.
+    /// Returns the harness with this id, unless its definition came with a repository and is not trusted.
     pub(crate) fn known_harness(&self, id: &str) -> Result<&Harness, EngineError> {
         if self.withheld.has(&format!("harnesses.{id}")) {
             return Err(EngineError::untrusted(format!("the definition of the harness {id:?}"), &self.home));
@@ -22,16 +22,16 @@ impl Engine {
         })
     }
 
-    /// The harness to use where none is named: the configured one, else the first whose program is installed.
+    /// Returns the default harness: the configured one, else the first whose program is installed.
     pub(crate) fn default_harness(&self, env: &BTreeMap<String, String>) -> Result<&Harness, EngineError> {
         let is_installed = |harness: &Harness| harness.terminal.is_ok() && self.harness_program(harness, env).is_some();
         self.chosen_harness(self.config.default_harness(), is_installed)
     }
 
-    /// The same for sessions over ACP, which may need another program.
+    /// The same for ACP sessions, which may need another program.
     pub(crate) fn default_acp_harness(&self, env: &BTreeMap<String, String>) -> Result<&Harness, EngineError> {
         let configured = self.config.agents.harness.as_deref().or(self.config.default_harness.as_deref());
-        self.chosen_harness(configured, |harness| self.speaks_acp(harness, env))
+        self.chosen_harness(configured, |harness| self.has_acp(harness, env))
     }
 
     /// The harness of the compatibility API where a request names none. The agent that its programs expect comes before the other
@@ -40,11 +40,11 @@ impl Engine {
         let env = self.environment(None);
         let is_configured = self.config.default_harness().is_some();
         let expected = self.harnesses.iter().find(|harness| harness.id == OF_AGENT_INTERFACE.id);
-        let expected = expected.filter(|expected| !is_configured && self.speaks_acp(expected, &env));
+        let expected = expected.filter(|expected| !is_configured && self.has_acp(expected, &env));
         expected.map(|expected| expected.id.clone())
     }
 
-    fn speaks_acp(&self, harness: &Harness, env: &BTreeMap<String, String>) -> bool {
+    fn has_acp(&self, harness: &Harness, env: &BTreeMap<String, String>) -> bool {
         let path = env.get("PATH").map(OsStr::new);
         harness.acp_args.is_some()
             && match &harness.acp_program {
@@ -70,7 +70,7 @@ impl Engine {
         }
     }
 
-    /// The front of a harness's argv, if its program is there.
+    /// Returns the start of a harness's argv if its program is installed.
     pub(crate) fn harness_program(&self, harness: &Harness, env: &BTreeMap<String, String>) -> Option<Vec<String>> {
         let path = env.get("PATH").map(OsStr::new);
         let found = |program: &str| program::find(program, path).map(|file| vec![file.to_string_lossy().into_owned()]);
@@ -81,7 +81,7 @@ impl Engine {
         }
     }
 
-    /// The same, or the error that says how to install it.
+    /// The same, or an error with the install hint.
     pub(crate) fn installed_program(
         &self,
         harness: &Harness,

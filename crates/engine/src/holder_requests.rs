@@ -15,11 +15,11 @@ use tokio::net::UnixStream;
 use super::Engine;
 use crate::error::EngineError;
 
-/// How long a holder may take to handle a request.
+/// Timeout of a request.
 const HOLDER_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Engine {
-    /// Sends and waits until the holder has handled everything.
+    /// Sends requests and waits until the holder has handled them.
     pub(crate) async fn send_to_holder(&self, id: SessionId, requests: &[Request]) -> Result<(), EngineError> {
         self.send_to_holder_within(id, requests, HOLDER_TIMEOUT).await
     }
@@ -34,7 +34,7 @@ impl Engine {
         match tokio::time::timeout(limit, send_requests(&dir, requests)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => {
-                tracing::debug!(session = %id, %error, "a holder was not reached");
+                tracing::debug!(session = %id, %error, "cannot reach a holder");
                 Err(EngineError::HolderGone(id))
             }
             Err(_) => Err(EngineError::HolderBusy(id)),
@@ -43,7 +43,7 @@ impl Engine {
 }
 
 pub(super) async fn connect(dir: &Path) -> io::Result<UnixStream> {
-    // Through the folder's descriptor: a socket's path may have 107 bytes only.
+    // Through the folder's descriptor, because a socket path is limited to 107 bytes.
     let folder = File::open(dir)?;
     UnixStream::connect(format!("/proc/self/fd/{}/{SOCKET}", folder.as_raw_fd())).await
 }

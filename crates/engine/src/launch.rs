@@ -1,4 +1,4 @@
-//! The launch path: resolve and check, write the record, spawn, write down that it runs.
+//! The launch path: resolve and check, store the record, spawn, record that the session is running.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -28,14 +28,14 @@ use super::spawn::{Bounds, PreparedHolder, end_launch, reap};
 use crate::error::EngineError;
 use coven_holder::fault;
 
-/// Small enough that a bound, a sacrifice or retention is a handful of unlinks, big enough to be few.
+/// Segment size of logs: small enough to drop old output piece by piece, large enough for few files.
 const SEGMENT_BYTES: u64 = 16 << 20;
-/// How long a holder may take to end a harness at once.
-const HOLDER_ENDS: Duration = Duration::from_secs(3);
-/// Tells whatever runs in a session which one that is.
+/// How long a holder may take to end a harness without grace period.
+const HOLDER_END_TIMEOUT: Duration = Duration::from_secs(3);
+/// Environment variable with the session's id.
 pub(super) const SESSION_VARIABLE: &str = "COVEN_SESSION_ID";
 
-/// What somebody wants to run.
+/// A request for a new session.
 #[derive(Debug, Clone, Default)]
 pub struct NewSession {
     pub harness: Option<String>,
@@ -51,20 +51,20 @@ pub struct NewSession {
     pub is_detached: bool,
     pub env: Option<BTreeMap<String, String>>,
     pub size: (Option<u16>, Option<u16>),
-    /// For the acp channel: an earlier session whose agent is to go on with it.
+    /// For ACP: the earlier session to resume.
     pub resume: Option<SessionId>,
-    /// A step of a task, which decides where it runs and by what command.
+    /// Set for a step of a task, which determines folder and command.
     pub step: Option<StepLaunch>,
 }
 
-/// What is special about a session that works on a step of a task.
+/// Launch settings of a step of a task.
 #[derive(Debug, Clone)]
 pub struct StepLaunch {
     pub agent: AgentId,
     pub task: TaskId,
     pub step: String,
     pub folder: WorkDir,
-    /// The harness's command line, where it is not the one for terminals.
+    /// The harness's command line, unless it is the one for terminals.
     pub argv: Option<Vec<String>>,
 }
 
@@ -85,7 +85,7 @@ impl Engine {
             return self.create_acp_session(new).await;
         }
         if new.resume.is_some() {
-            return Err(EngineError::Invalid("resume: only sessions of the acp channel can be resumed".to_owned()));
+            return Err(EngineError::Invalid("resume: only ACP sessions can be resumed".to_owned()));
         }
         let prompt = Prompt::parse(&new.prompt)?;
         let title = new.title.as_deref().map(Title::parse).transpose()?;
@@ -140,8 +140,8 @@ impl Engine {
             self.record_created(tx, &session).await?;
             return Ok(session);
         };
-        // The holder's program is there and waits for its spec: no harness before the record.
-        // On the disk together with `running`: until then nobody was told, and a power cut leaves no process behind.
+        // The harness must not start before the record is stored. Unsynced: the commit of `running` syncs it, and no client
+        // knows the session before that.
         let recorded = match self.store.begin_unsynced().await {
             Ok(tx) => self.record_created(tx, &session).await,
             Err(error) => Err(error.into()),
@@ -162,7 +162,7 @@ impl Engine {
         Ok(self.commit(tx).await?)
     }
 
-    /// A step's agent knows its session from the first moment: whatever is launched later can be found again.
+    /// Stores the session's id in its agent before the launch, so that recovery can find the process.
     pub(super) async fn link_agent(&self, tx: &mut Box<dyn Tx>, session: &Session) -> Result<(), EngineError> {
         let Some(id) = session.metadata.get("agent_id").and_then(Value::as_str).and_then(|id| id.parse().ok()) else {
             return Ok(());
@@ -174,14 +174,14 @@ impl Engine {
         Ok(tx.record(Change::AgentChanged { agent, event: "launching" }, session.created_at).await?)
     }
 
-    /// Launches a record that was made with `detach`.
+    /// Launches a session that was created with `detach`.
     pub async fn start_session(
         self: &Arc<Self>,
         id: SessionId,
         env: Option<BTreeMap<String, String>>,
         size: (Option<u16>, Option<u16>),
     ) -> Result<Session, EngineError> {
-        // Folders and programs may have changed since the record was made.
+        // Folders and programs may have changed since the record was created.
         let record = self.session(id).await?;
         if record.is_detached() {
             let folder = WorkDir::inside(Path::new(&record.project_root), Path::new(&record.cwd))?;
@@ -193,7 +193,7 @@ impl Engine {
                 return Err(EngineError::ProgramNotFound(program.to_owned()));
             }
             if program::find(program, None).is_none() {
-                let hint = "install it, or make the record anew".to_owned();
+                let hint = "install it, or create the session again".to_owned();
                 return Err(EngineError::NotInstalled { id: record.harness, program: program.to_owned(), hint });
             }
         }
@@ -213,7 +213,7 @@ impl Engine {
         self.launch(session, env, holder).await
     }
 
-    /// From `created` to `running`, or to `failed` with the reason.
+    /// Moves a session from `created` to `running`, or to `failed` with the reason.
     pub(super) async fn launch(
         self: &Arc<Self>,
         session: Session,
@@ -231,8 +231,8 @@ impl Engine {
             Ok((holder, process)) => match coven_holder::client::connect_socket(&self.home.session_dir(id)) {
                 Ok(stream) => return self.take_over(id, process, stream, holder).await,
                 Err(error) if self.is_over_already(id) => {
-                    // It was so quick that its holder is gone: the journal tells the rest.
-                    tracing::debug!(session = %id, %error, "ended before it was followed");
+                    // The session has already ended; the journal has its end.
+                    tracing::debug!(session = %id, %error, "a session ended before the daemon followed it");
                     self.change_session(id, "running", |session, now| session.spawned(process, now)).await?;
                     self.reconcile_from_journal(id, HOLDER_GONE).await?;
                     reap(holder);
@@ -244,7 +244,7 @@ impl Engine {
                 }
                 Err(error) => {
                     self.abandon(id, process, holder).await;
-                    format!("its holder does not answer: {error}")
+                    format!("the holder does not answer: {error}")
                 }
             },
             Err(reason) => reason,
@@ -255,7 +255,7 @@ impl Engine {
         Err(EngineError::LaunchFailed { id, reason: failed })
     }
 
-    /// The record becomes `running` and the session is followed; if that cannot be written it must not run either.
+    /// Records `running` and follows the session. If that cannot be stored, ends the harness.
     async fn take_over(
         self: &Arc<Self>,
         id: SessionId,
@@ -277,11 +277,11 @@ impl Engine {
         Ok(session)
     }
 
-    /// Ends a harness that nobody will follow.
+    /// Ends a harness that the daemon cannot follow.
     async fn abandon(&self, id: SessionId, process: ProcessIdentity, mut holder: Child) {
         let end = [Request::End { how: EndMode::Kill, grace_ms: 0 }];
-        if self.send_to_holder_within(id, &end, HOLDER_ENDS).await.is_ok() {
-            let until = tokio::time::Instant::now() + HOLDER_ENDS;
+        if self.send_to_holder_within(id, &end, HOLDER_END_TIMEOUT).await.is_ok() {
+            let until = tokio::time::Instant::now() + HOLDER_END_TIMEOUT;
             while matches!(holder.try_wait(), Ok(None)) && tokio::time::Instant::now() < until {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
@@ -291,12 +291,12 @@ impl Engine {
         end_launch(&processes, holder).await;
     }
 
-    /// Stops a launch in progress; returns the session once it has failed, or is running after all.
+    /// Cancels a launch. Returns the session once it has failed, or is running after all.
     pub(super) async fn cancel_launch(&self, id: SessionId) -> Result<Session, EngineError> {
         let cancelled = self.launches().get(&id).cloned();
         match cancelled {
             Some(cancelled) => cancelled.notify_one(),
-            // An earlier daemon started it, and recovery watches it until its holder is gone.
+            // An earlier daemon started the launch; recovery probes it until its holder is gone.
             None => drop(Processes::of_launch(id).end_launch().await),
         }
         let mut changes = self.changes();
@@ -317,10 +317,10 @@ impl Engine {
         self.launches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes down that a launch failed as soon as the store takes it.
+    /// Records a failed launch, with retries.
     fn fail_later(self: &Arc<Self>, id: SessionId, reason: String) {
         let engine = self.clone();
-        // Ends with the daemon; the next one finds the record launching and without a holder.
+        // Ends with the daemon; the next daemon finds the record launching and without a holder.
         tokio::spawn(async move {
             while !engine.is_stopping() {
                 match engine.record_launch_failure(id, &reason).await {
@@ -331,7 +331,7 @@ impl Engine {
         });
     }
 
-    /// The record says why it failed, the ledger whatever the holder had noted down by then.
+    /// Records the reason of a failed launch and the entries of its journal.
     pub(crate) async fn record_launch_failure(&self, id: SessionId, reason: &str) -> Result<(), EngineError> {
         let journal = self.home.session_dir(id).join(coven_holder::JOURNAL);
         let noted = UnstoredEntries::open(&journal, 0).and_then(|mut unstored| unstored.read(None).map(|()| unstored));
@@ -340,7 +340,7 @@ impl Engine {
         let mut tx = self.store.begin().await?;
         let mut session = tx.session(id).await?.ok_or_else(|| EngineError::SessionNotFound(id.to_string()))?;
         session.launch_failed(reason, now)?;
-        // No journal: it failed before there was one.
+        // Without a journal, the launch failed before there was one.
         if let Ok(noted) = &noted {
             tx.append_entries(id, &noted.pending).await?;
         }
@@ -356,7 +356,7 @@ impl Engine {
         !self.home.session_dir(id).join(coven_holder::SOCKET).exists()
     }
 
-    /// Steps 2 to 4 of the launch path: root and folder, canonical, one inside the other.
+    /// Steps 2 to 4 of the launch path: canonical root and folder, the folder inside the root.
     async fn work_dir(&self, new: &NewSession) -> Result<WorkDir, EngineError> {
         let repo = match new.repo_id {
             None => None,
@@ -369,7 +369,7 @@ impl Engine {
         let relative = [&new.cwd, &new.project_root].into_iter().flatten().find(|path| !path.is_absolute());
         if let Some(path) = relative {
             return Err(EngineError::Invalid(format!(
-                "{} is not an absolute path; give the whole path",
+                "{} is not an absolute path; use an absolute path",
                 path.display()
             )));
         }
@@ -381,19 +381,19 @@ impl Engine {
         let root = match (&fixed, &asked, &cwd) {
             (_, Some(root), _) => root.clone(),
             (Some(root), None, _) => root.clone(),
-            // A home of all projects: the repository of the working folder is the project.
+            // A home for all projects: the repository of the working folder is the project.
             (None, None, Some(cwd)) => work_dir::repository_of(cwd),
             (None, None, None) => self.home.path().parent().unwrap_or(Path::new("/")).to_owned(),
         };
         let folder = WorkDir::inside(&root, cwd.as_deref().unwrap_or(&root))?;
-        // A root that a client names must itself lie in the root that the home has.
+        // A root that a client names must be inside the home's root.
         if let Some(fixed) = &fixed {
             WorkDir::inside(fixed, &folder.root)?;
         }
         Ok(folder)
     }
 
-    /// Step 5: the harness is known and installed; what to run is argv, never a shell string.
+    /// Step 5: the harness is known and installed. The command is always argv, never a shell string.
     fn launch_plan(
         &self,
         id: &Option<String>,
@@ -414,14 +414,14 @@ impl Engine {
             grace_seconds: harness.and_then(|it| it.grace_seconds).unwrap_or(sessions.kill_grace_seconds),
         };
         match (id, argv) {
-            (None, None) => Err(EngineError::Invalid("give a harness or an argv".to_owned())),
-            (Some(_), Some(_)) => Err(EngineError::Invalid("give a harness or an argv, not both".to_owned())),
+            (None, None) => Err(EngineError::Invalid("set harness or argv".to_owned())),
+            (Some(_), Some(_)) => Err(EngineError::Invalid("set harness or argv, not both".to_owned())),
             (None, Some(mut argv)) => {
                 let Some(first) = argv.first().filter(|first| !first.is_empty()).cloned() else {
-                    return Err(EngineError::Invalid("argv names no program".to_owned()));
+                    return Err(EngineError::Invalid("argv: the program is missing".to_owned()));
                 };
                 if argv.iter().any(|arg| arg.contains('\0')) {
-                    return Err(EngineError::Invalid("an argument has a NUL byte; remove it".to_owned()));
+                    return Err(EngineError::Invalid("argv: an argument contains a NUL byte; remove it".to_owned()));
                 }
                 let found = program::find(&first, path).ok_or(EngineError::ProgramNotFound(first))?;
                 argv[0] = found.to_string_lossy().into_owned();
@@ -442,9 +442,9 @@ impl Engine {
         }
     }
 
-    /// The environment of whoever asked, without what is coven's own or changes how programs are loaded.
-    pub(crate) fn environment(&self, asked: Option<BTreeMap<String, String>>) -> BTreeMap<String, String> {
-        let mut env = asked.unwrap_or_else(|| {
+    /// Returns the client's environment, or else the daemon's, without coven's token and the loader's variables.
+    pub(crate) fn environment(&self, requested: Option<BTreeMap<String, String>>) -> BTreeMap<String, String> {
+        let mut env = requested.unwrap_or_else(|| {
             std::env::vars_os()
                 .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
                 .collect()
@@ -461,13 +461,13 @@ impl Engine {
 
     fn spec(&self, session: &Session, mut env: BTreeMap<String, String>) -> Spec {
         let launch = &session.launch;
-        // Looked up when it is launched: the values of a configured environment are never written down.
+        // Read at launch, because the values of a configured environment are never stored.
         if let Some(harness) = self.harnesses.iter().find(|harness| harness.id == session.harness) {
             env.extend(harness.env.clone());
         }
         env.insert(SESSION_VARIABLE.to_owned(), session.id.to_string());
         env.insert("COVEN_HOME".to_owned(), self.home.path().to_string_lossy().into_owned());
-        // A session that belongs to no task must not inherit the one of whoever asked.
+        // A session without a task must not inherit the client's task.
         let task = session.metadata.get("task_id").and_then(Value::as_str).unwrap_or_default();
         env.insert("COVEN_TASK_ID".to_owned(), task.to_owned());
         Spec {
@@ -490,13 +490,13 @@ impl Engine {
     }
 }
 
-/// Arguments belong to a harness, and are what a program can take.
+/// Checks that arguments are for a harness and contain no NUL byte.
 fn check_args(new: &NewSession) -> Result<(), EngineError> {
     if new.argv.is_some() && !new.args.is_empty() {
-        return Err(EngineError::Invalid("args: only a harness takes them; put them into argv".to_owned()));
+        return Err(EngineError::Invalid("args: only allowed with harness; add them to argv".to_owned()));
     }
     match new.args.iter().any(|arg| arg.contains('\0')) {
-        true => Err(EngineError::Invalid("args: an argument has a NUL byte; remove it".to_owned())),
+        true => Err(EngineError::Invalid("args: an argument contains a NUL byte; remove it".to_owned())),
         false => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! Ends the processes of a session without the help of its holder.
+//! Ends the processes of a session without its holder.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -12,21 +12,21 @@ use tokio::time::{Instant, sleep};
 
 use super::launch::SESSION_VARIABLE;
 
-/// How long processes may take to be gone after SIGKILL.
+/// How long to wait for processes after SIGKILL.
 const AFTER_SIGKILL: Duration = Duration::from_secs(5);
-/// How long a holder that was stopped may take to write down the end of its session.
-const HOLDER_ENDS: Duration = Duration::from_secs(5);
-const FIRST_LOOK: Duration = Duration::from_millis(20);
-const SLOWEST_LOOK: Duration = Duration::from_millis(250);
+/// How long a continued holder may take to record the end of its session.
+const HOLDER_END_TIMEOUT: Duration = Duration::from_secs(5);
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(20);
+const MAX_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Where the processes of one holder are found.
+/// How to find the processes of one holder.
 #[derive(Debug, Clone)]
 pub(crate) struct Processes {
-    /// What its holder was started with, as `coven hold <name>`.
+    /// The argument of the holder's command line, `coven hold <name>`.
     name: String,
     /// The harness's own process, if it is known.
     pub leader: Option<ProcessIdentity>,
-    /// What only processes of this session have in their environment.
+    /// An environment variable that only processes of this session have.
     variable: Option<String>,
 }
 
@@ -35,12 +35,12 @@ impl Processes {
         Self { leader: session.process.clone(), ..Self::of_launch(session.id) }
     }
 
-    /// Of a session whose process is not recorded.
+    /// For a session whose process is not recorded.
     pub fn of_launch(id: SessionId) -> Self {
         Self { name: id.to_string(), leader: None, variable: Some(format!("{SESSION_VARIABLE}={id}")) }
     }
 
-    /// Of a holder that is not a session's own, such as an agent's terminal: its environment is the agent's.
+    /// For the holder of an agent's terminal, which has the agent's environment.
     pub fn of_holder(name: &str) -> Self {
         Self { name: name.to_owned(), leader: None, variable: None }
     }
@@ -49,14 +49,14 @@ impl Processes {
         self.parent().or_else(|| process::find_holder(&self.name))
     }
 
-    /// The holder as the parent of the harness's process.
+    /// Returns the holder, found as the parent of the harness's process.
     fn parent(&self) -> Option<Stat> {
         let leader = self.leader.as_ref()?;
         let seen = process::stat(leader.pid).ok().filter(|now| now.started_ticks == leader.started_ticks)?;
         process::stat(seen.parent).ok().filter(|parent| process::is_holder(parent, &self.name))
     }
 
-    /// Continues a holder that is stopped: a harness can stop its own.
+    /// Continues a stopped holder: a harness can stop its own.
     pub fn wake_holder(&self) {
         if let Some(holder) = self.parent().filter(Stat::is_stopped) {
             tracing::warn!(holder = %self.name, pid = holder.pid, "a holder was stopped; continuing it");
@@ -64,7 +64,7 @@ impl Processes {
         }
     }
 
-    async fn family(&self) -> Vec<Stat> {
+    async fn descendants(&self) -> Vec<Stat> {
         let it = self.clone();
         let find = move || {
             let holder = it.holder().map(|holder| holder.pid);
@@ -73,17 +73,17 @@ impl Processes {
         spawn_blocking(find).await.unwrap_or_default()
     }
 
-    /// Sends SIGTERM, and SIGKILL after the grace period. Returns what is still alive after that.
+    /// Sends SIGTERM, and SIGKILL after the grace period. Returns the pids that survive.
     pub async fn end(&self, grace: Duration) -> Vec<u32> {
-        let (begun, mut look) = (Instant::now(), FIRST_LOOK);
+        let (started, mut interval) = (Instant::now(), MIN_POLL_INTERVAL);
         let mut warned = HashSet::new();
         loop {
-            let family = self.family().await;
-            let waited = begun.elapsed();
-            if family.is_empty() || waited >= grace + AFTER_SIGKILL {
-                return family.iter().map(|it| it.pid).collect();
+            let alive = self.descendants().await;
+            let waited = started.elapsed();
+            if alive.is_empty() || waited >= grace + AFTER_SIGKILL {
+                return alive.iter().map(|it| it.pid).collect();
             }
-            for it in &family {
+            for it in &alive {
                 if waited >= grace {
                     process::signal(it, Signal::KILL);
                 } else if warned.insert((it.pid, it.started_ticks)) {
@@ -93,35 +93,35 @@ impl Processes {
                 }
             }
             let until_kill = grace.saturating_sub(waited);
-            sleep(if until_kill.is_zero() { FIRST_LOOK } else { look.min(until_kill) }).await;
-            look = (look * 2).min(SLOWEST_LOOK);
+            sleep(if until_kill.is_zero() { MIN_POLL_INTERVAL } else { interval.min(until_kill) }).await;
+            interval = (interval * 2).min(MAX_POLL_INTERVAL);
         }
     }
 
-    /// Lets a stopped holder write down how its session ended; ends one that stays stopped.
+    /// Continues a stopped holder, so that it records the end of its session. Kills it if it stays stopped.
     pub async fn release_holder(&self) {
-        let until = Instant::now() + HOLDER_ENDS;
+        let until = Instant::now() + HOLDER_END_TIMEOUT;
         while let Some(holder) = self.find_holder().await.filter(Stat::is_stopped) {
             if Instant::now() >= until {
                 process::signal(&holder, Signal::KILL);
                 return;
             }
             process::signal(&holder, Signal::CONT);
-            sleep(FIRST_LOOK).await;
+            sleep(MIN_POLL_INTERVAL).await;
         }
     }
 
-    /// Ends a launch at once, holder included: nothing of it was recorded as running.
+    /// Kills a launch immediately, including its holder, because nothing of it is recorded as running.
     pub async fn end_launch(&self) -> Vec<u32> {
         let holder = self.find_holder().await;
         if let Some(holder) = &holder {
-            // It must neither start the harness now nor write down that it ended.
+            // It must neither start the harness now nor record its end.
             process::signal(holder, Signal::STOP);
         }
         let mut left = self.end(Duration::ZERO).await;
         if let Some(holder) = &holder {
             process::signal(holder, Signal::KILL);
-            // What the holder started in the last moment.
+            // The holder may have started the harness at the last moment.
             left = self.end(Duration::ZERO).await;
         }
         left

@@ -1,5 +1,5 @@
-//! What the daemon does: one method per use case, one file per noun, and the loops that call them. Nothing else writes to the
-//! store, and nothing here knows how an answer looks on the wire.
+//! The use cases of the daemon: one method each, one file per noun, and the loops that call them. Only this crate
+//! writes to the store. It does not know the wire format.
 
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
@@ -84,7 +84,7 @@ pub struct Engine {
     operations: Operations,
     operation_render: OperationRender,
     conversations: Conversations,
-    /// What newly waits for a human.
+    /// Queue of desktop notifications for new inbox items.
     notifications: mpsc::Sender<InboxNotification>,
     hub: Arc<Hub>,
     started_at: Timestamp,
@@ -92,38 +92,38 @@ pub struct Engine {
     program: PathBuf,
     screens: Screens,
     ballast: Ballast,
-    /// A holder that waits for the next session, under the id it will have.
+    /// A holder that was started ahead of time, with the id of the next session.
     standby_holder: Mutex<Option<(SessionId, PreparedHolder)>>,
     /// The soft limit of open files before the daemon raised its own.
     open_files: Option<u64>,
-    /// Where sessions are followed: what streams in must not stand before somebody's request.
+    /// The runtime that follows sessions, so that their output does not delay requests.
     background: Handle,
     /// The runtime that answers requests.
     foreground: Handle,
-    /// The newest event when a record was last changed. Output of sessions does not count.
+    /// Number of the newest event that changed a record. Output of sessions does not count.
     changed: watch::Sender<u64>,
     live: Mutex<HashMap<SessionId, Arc<LiveSession>>>,
-    /// Wakes with every session that is added to `live`.
+    /// Notified when a session is added to `live`.
     live_added: watch::Sender<()>,
-    /// Launches in progress, and how to stop each.
+    /// Launches in progress, with the signal that cancels each.
     launches: Mutex<HashMap<SessionId, Arc<Notify>>>,
     stopping: watch::Sender<bool>,
-    /// Whose turn it is to be compressed.
+    /// Held while a log is compressed: one at a time.
     compressing: tokio::sync::Mutex<()>,
-    /// What needs a person's attention; shown by health.
+    /// Problems that need a person's attention; `health` shows them.
     problems: Mutex<Vec<String>>,
 }
 
-/// What an engine is made of.
+/// The dependencies of an engine.
 pub struct EngineDeps {
     pub store: Arc<dyn Store>,
     pub home: Home,
     pub config: Config,
-    /// Settings that are not in force until the user agrees to them.
+    /// Settings that are not used until the user trusts them.
     pub withheld: Withheld,
-    /// Where this user's question sets are.
+    /// The folder of this user's question sets.
     pub questions: QuestionFolder,
-    /// Where this user's conversations are.
+    /// The folder of this user's conversations.
     pub conversations: Conversations,
     pub notifications: mpsc::Sender<InboxNotification>,
     pub operation_render: OperationRender,
@@ -168,19 +168,20 @@ impl Engine {
         })
     }
 
-    /// Commits changes of records. The store publishes their events.
+    /// Commits changes of records; the store publishes their events.
     pub async fn commit(&self, tx: Box<dyn Tx>) -> Result<(), StoreError> {
         let newest = tx.commit().await?;
         self.note_change(newest);
         Ok(())
     }
 
-    /// Commits output and messages of sessions. No task waits for them.
+    /// Commits output and messages of sessions without waking tasks that wait for a record.
     pub(crate) async fn commit_output(&self, tx: Box<dyn Tx>) -> Result<(), StoreError> {
         tx.commit().await.map(drop)
     }
 
-    /// Wakes the tasks that wait for a record to change. Two commits may return in either order: the number only grows.
+    /// Wakes the tasks that wait for a record to change. Two commits may return in either order, so the number never
+    /// decreases.
     pub(crate) fn note_change(&self, newest: u64) {
         self.changed.send_if_modified(|known| {
             let is_newer = newest > *known;
@@ -189,7 +190,7 @@ impl Engine {
         });
     }
 
-    /// One change of one session: load, let the domain decide, write the row with its event.
+    /// Changes one session: loads it, applies `decide`, and records the row with its event.
     pub(crate) async fn change_session<E: Into<EngineError>>(
         &self,
         id: SessionId,
@@ -205,13 +206,13 @@ impl Engine {
         Ok(session)
     }
 
-    /// The number of the newest published event. It covers everything that a client can know from an answer or an
-    /// event, so a cached list with this number is never older than that.
+    /// Returns the number of the newest published event. It covers everything that a client can know from a response
+    /// or an event, so a cached list with this number is never older than that.
     pub fn newest_event(&self) -> u64 {
         self.hub.last()
     }
 
-    /// Receives the newest event number with every change of a record.
+    /// Receives the newest event number whenever a record changes.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
@@ -245,7 +246,7 @@ impl Engine {
         let _ = self.stopping.subscribe().wait_for(|stop| *stop).await;
     }
 
-    /// Turns true when the daemon is asked to stop.
+    /// Becomes true when the daemon is asked to stop.
     pub fn stopping(&self) -> watch::Receiver<bool> {
         self.stopping.subscribe()
     }
@@ -257,7 +258,7 @@ impl Engine {
     pub(crate) fn report_problem(&self, problem: &str) {
         let mut problems = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
         if !problems.iter().any(|known| known == problem) {
-            // Bounded: the newest are what a person needs.
+            // Bounded: only the newest matter.
             if problems.len() >= 20 {
                 problems.remove(0);
             }

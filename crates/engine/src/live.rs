@@ -1,4 +1,4 @@
-//! A running session as the daemon sees it: its journal's unstored and its screen.
+//! A running session in the daemon: its unstored journal entries and its screen.
 
 use std::io;
 use std::path::PathBuf;
@@ -19,38 +19,38 @@ pub struct LiveSession {
     pub id: SessionId,
     pub dir: PathBuf,
     pub model: Option<Arc<Model>>,
-    /// For sessions over ACP.
+    /// Set for sessions over ACP.
     pub acp: Option<Arc<AcpSession>>,
     pub(crate) unstored: Mutex<UnstoredEntries>,
-    /// The model has something to fetch: answers for the harness, keyframes for the store.
+    /// Notified when the model has replies for the harness or keyframes for the store.
     pub(crate) model_moved: Notify,
     has_ended: watch::Sender<bool>,
-    /// The sizes of its terminal so far.
+    /// The sizes that the terminal has had.
     pub(crate) sizes: Arc<Sizes>,
-    /// Where the log ends, for those who read it along.
+    /// The end of the log, for readers that follow it.
     progress: watch::Sender<u64>,
 }
 
-/// The end of the journal that the store does not have yet.
+/// Journal entries that are not stored yet.
 pub(crate) struct UnstoredEntries {
     reader: JournalReader,
-    /// Read from the journal and not yet in the store, in order.
+    /// Entries to store, in order.
     pub pending: Vec<Entry>,
     /// Entries up to this number are in the store.
     stored: u64,
-    /// Where the log ends according to the journal.
+    /// The end of the log according to the journal.
     pub end: u64,
     pub exit: Option<ExitStatus>,
     pub launch_failure: Option<String>,
-    /// pid and start time, as the holder wrote them down.
+    /// Pid, start time and boot id from the journal.
     pub started: Option<(u32, u64, String)>,
-    /// The end of what was written to standard error, for the message about a failure.
+    /// The end of standard error, for error messages.
     pub stderr: Vec<u8>,
     pub announcer: OutputAnnouncer,
     pub sizes: Arc<Sizes>,
 }
 
-/// So much of standard error is kept at hand.
+/// How much of standard error is kept in memory.
 const STDERR_BYTES: usize = 16 << 10;
 
 impl UnstoredEntries {
@@ -69,7 +69,7 @@ impl UnstoredEntries {
         })
     }
 
-    /// Reads what the journal has; sizes go to the model, entries wait for the store.
+    /// Reads new records of the journal. Sizes go to the model, entries to `pending`.
     pub fn read(&mut self, model: Option<&Model>) -> io::Result<()> {
         loop {
             let records = self.reader.read_more(256 << 10)?;
@@ -101,7 +101,7 @@ impl UnstoredEntries {
                         self.stderr.drain(..excess);
                     }
                 }
-                // A start and an end have events that say more.
+                // Start and end have their own events.
                 if !matches!(stamped.record, Record::Start { .. } | Record::Exit(_) | Record::LaunchFailed(_)) {
                     self.announcer.add_news();
                 }
@@ -112,10 +112,10 @@ impl UnstoredEntries {
         }
     }
 
-    /// Output that the holder wrote to the log and could not note down before it was killed.
+    /// Adds an entry for output that the holder wrote to the log but not to the journal, because it was killed.
     pub fn append_unjournaled_output(&mut self, dir: &std::path::Path, now: coven_domain::Timestamp) {
         let end = super::log_file::LogFile::new(dir).range().map_or(0, |range| range.end);
-        // Without a start there was no output, and without an order no number for it.
+        // Without a start there was no output.
         if self.started.is_none() || end <= self.end {
             return;
         }
@@ -126,7 +126,7 @@ impl UnstoredEntries {
         self.announcer.add_news();
     }
 
-    /// The pending entries are in the store now.
+    /// Marks the pending entries as stored.
     pub fn mark_stored(&mut self) {
         if let Some(last) = self.pending.last() {
             self.stored = last.seq;
@@ -164,7 +164,7 @@ impl LiveSession {
         self.progress.subscribe()
     }
 
-    /// Where the log ends, as far as anybody has told: the holder tells what comes, the journal what was there before.
+    /// Returns the end of the log: the larger of the journal's value and the holder's last progress report.
     pub async fn log_end(&self) -> u64 {
         let known = self.unstored.lock().await.end;
         known.max(*self.progress.borrow())
@@ -178,7 +178,7 @@ impl LiveSession {
         self.has_ended.send_replace(true);
     }
 
-    /// Waits until the session's end is in the store.
+    /// Waits until the session's end is stored.
     pub async fn ended(&self) {
         let mut has_ended = self.has_ended.subscribe();
         let _ = has_ended.wait_for(|ended| *ended).await;

@@ -1,4 +1,4 @@
-//! Compares a session's log with what its ledger says about it: which bytes are gone, and which were changed.
+//! Compares a session's log with its ledger: which bytes are missing, and which were changed.
 
 use std::io;
 use std::ops::Range;
@@ -14,15 +14,15 @@ use super::log_file::LogFile;
 use crate::blocking::blocking;
 use crate::error::EngineError;
 
-/// Entries that are compared at once.
-const PAGE: usize = 1000;
-/// The most bytes that are read at once.
+/// Number of entries per page.
+const PAGE_SIZE: usize = 1000;
+/// Maximum bytes of one read.
 const READ_BYTES: u64 = 1 << 20;
 
-/// How a log compares with what its ledger says about it, in ranges of bytes.
+/// Differences between a log and its ledger, as byte ranges.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogCheck {
-    /// The first byte that is kept.
+    /// The first byte of the log.
     pub first: u64,
     pub end: u64,
     pub missing: Vec<Range<u64>>,
@@ -40,12 +40,12 @@ impl Engine {
     pub async fn check_log(self: &Arc<Self>, id: SessionId, with_content: bool) -> Result<LogCheck, EngineError> {
         self.session(id).await?;
         self.refresh(id).await;
-        // Asked before the files are looked at: a running session only adds to them.
+        // Read before the files: a running session only appends to them.
         let (end, is_complete) = self.recorded_end(id).await?;
         let dir = self.home.session_dir(id);
         let log = LogFile::new(&dir);
         let pieces = blocking(move || log.pieces()).await.map_err(|source| EngineError::Log { id, source })?;
-        // The holder of a running session may drop its oldest segments at any moment.
+        // The holder of a running session may delete its oldest segments at any time.
         let is_live = self.live_session(id).is_some();
         let first = match pieces.first() {
             Some(piece) if piece.start == 0 || is_live => piece.start,
@@ -64,7 +64,7 @@ impl Engine {
         Ok(LogCheck { first, end, missing, changed })
     }
 
-    /// Adds the batches from byte `first` on whose bytes cannot be read or have another checksum.
+    /// Adds batches from byte `first` that cannot be read or have another checksum.
     async fn compare_content(
         &self,
         id: SessionId,
@@ -74,7 +74,7 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let mut after = 0;
         loop {
-            let entries = self.store.entries(id, after, PAGE).await?;
+            let entries = self.store.entries(id, after, PAGE_SIZE).await?;
             let Some(last) = entries.last() else { return Ok(()) };
             after = last.seq;
             let batches: Vec<Batch> = entries.iter().filter_map(|entry| batch(entry, first)).collect();
@@ -85,18 +85,18 @@ impl Engine {
         }
     }
 
-    /// Where the log ends according to the ledger, and whether nothing can follow.
+    /// Returns the end of the log according to the ledger, and whether it is final.
     async fn recorded_end(&self, id: SessionId) -> Result<(u64, bool), EngineError> {
         let newest = self.store.last_entry(id).await?;
         let last = self.store.entries(id, newest.saturating_sub(1), 1).await?;
         Ok(last.first().map_or((0, false), |entry| (entry.offset + entry.length, entry.kind == EntryKind::Exit)))
     }
 
-    /// The first byte that the bound on the log's size has left.
+    /// Returns the first byte that the size limit of the log has kept.
     async fn first_kept(&self, id: SessionId) -> Result<u64, EngineError> {
         let (mut first, mut after) = (0, 0);
         loop {
-            let entries = self.store.entries(id, after, PAGE).await?;
+            let entries = self.store.entries(id, after, PAGE_SIZE).await?;
             let Some(last) = entries.last() else { return Ok(first) };
             after = last.seq;
             let truncated = entries.iter().filter(|entry| entry.kind == EntryKind::Truncated);
@@ -106,7 +106,7 @@ impl Engine {
     }
 }
 
-/// What an entry says about output that must still be there.
+/// Returns the batch of an output entry that must still be in the log.
 fn batch(entry: &Entry, first: u64) -> Option<Batch> {
     let is_kept = entry.length > 0 && entry.offset >= first;
     let crc = entry.detail.as_ref().and_then(|detail| detail.get("crc32")).and_then(Value::as_str);
@@ -116,7 +116,7 @@ fn batch(entry: &Entry, first: u64) -> Option<Batch> {
     })
 }
 
-/// The parts of `wanted` that no piece covers. The pieces are in order.
+/// Returns the parts of `wanted` that no piece covers. The pieces are in order.
 fn gaps(pieces: &[Range<u64>], wanted: Range<u64>) -> Vec<Range<u64>> {
     let mut gaps = Vec::new();
     let mut next = wanted.start;
@@ -151,7 +151,7 @@ fn compare(dir: &Path, batches: &[Batch], gone: &[Range<u64>]) -> Compared {
     found
 }
 
-/// The checksum of a range; nothing if it is not all there.
+/// Returns the checksum of a range, or `None` if part of it is missing.
 fn checksum(log: &mut LogFile, range: &Range<u64>) -> io::Result<Option<u32>> {
     let (mut crc, mut at) = (crc32fast::Hasher::new(), range.start);
     while at < range.end {
@@ -166,7 +166,7 @@ fn checksum(log: &mut LogFile, range: &Range<u64>) -> io::Result<Option<u32>> {
     Ok(Some(crc.finalize()))
 }
 
-/// Adds a range; one that continues the last makes it longer.
+/// Adds a range, merged with the last one if they are adjacent.
 fn add(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
     match ranges.last_mut() {
         Some(last) if last.end == range.start => last.end = range.end,
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_are_what_no_piece_covers() {
+    fn gaps_are_the_ranges_that_no_piece_covers() {
         let whole = [(0, 10), (10, 30)];
         assert_eq!(gaps_of(&whole, 0, 30), []);
         assert_eq!(gaps_of(&whole, 0, 35), [(30, 35)]);

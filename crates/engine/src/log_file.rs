@@ -1,5 +1,5 @@
-//! A session's log whether plain or compressed. A compressed segment is a row of small frames with an index behind
-//! them, so that reading anywhere unpacks one frame.
+//! Reads a session's log, plain or compressed. A compressed segment is a sequence of small frames followed by an index,
+//! so that a read at any offset unpacks one frame.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -11,18 +11,18 @@ use coven_holder::log::{Reader, SUFFIX, Segment, segment_name, segment_start, se
 
 const PACKED: &str = ".log.zst";
 const FRAME_BYTES: usize = 256 << 10;
-/// Bytes that cannot be compressed take a little more room than they have.
+/// Larger than a frame, because incompressible bytes grow a little.
 pub const FRAME: Limit = Limit::new("a compressed frame of a session's log", 512 << 10);
-/// Four bytes for each frame of a segment: far more than a segment can have.
+/// Four bytes per frame: far more than a segment can have.
 pub const INDEX: Limit = Limit::new("the index of a compressed segment", 1 << 20);
 const MAGIC: &[u8; 8] = b"covenz01";
 /// Raw length, number of frames, magic.
 const FOOTER: usize = 8 + 4 + 8;
 const LEVEL: i32 = 3;
-/// A smaller segment is not worth a second file.
+/// Smaller segments are not compressed.
 pub const WORTH_PACKING: u64 = 4096;
 
-/// Reads the log of a session that has ended or still runs.
+/// Reads the log of a running or ended session.
 pub struct LogFile {
     dir: PathBuf,
     reader: Reader<Stored>,
@@ -36,7 +36,7 @@ enum Stored {
 struct Packed {
     file: File,
     raw_length: u64,
-    /// Where each frame begins in the file, and where the last one ends.
+    /// File offset of each frame, and the end of the last one.
     starts: Vec<u64>,
     unpacked: Option<(usize, Vec<u8>)>,
 }
@@ -46,7 +46,7 @@ impl LogFile {
         Self { dir: dir.to_owned(), reader: Reader::new(dir) }
     }
 
-    /// The first byte that is there and the end of the log; empty if there is no log.
+    /// Returns the range of bytes in the log; empty if there is no log.
     pub fn range(&self) -> io::Result<std::ops::Range<u64>> {
         match self.reader.range() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0..0),
@@ -54,7 +54,7 @@ impl LogFile {
         }
     }
 
-    /// The bytes that each segment holds, in order. A segment that cannot be read holds none.
+    /// Returns the byte range of each segment, in order. A segment that cannot be read has an empty range.
     pub fn pieces(&self) -> io::Result<Vec<std::ops::Range<u64>>> {
         let starts = match Stored::starts(&self.dir) {
             Ok(starts) => starts,
@@ -65,17 +65,17 @@ impl LogFile {
         Ok(starts.into_iter().map(|start| start..start.saturating_add(length(start).unwrap_or(0))).collect())
     }
 
-    /// Where the next segment behind `offset` starts, if there is one.
+    /// Returns the start of the first segment after `offset`.
     pub fn next_start(&self, offset: u64) -> io::Result<Option<u64>> {
         Ok(Stored::starts(&self.dir)?.into_iter().find(|start| *start > offset))
     }
 
-    /// Fills `buffer` as far as one segment or frame reaches. `Ok(0)`: nothing there (yet).
+    /// Reads up to the end of a segment or frame. Returns 0 if there is nothing at `offset` yet.
     pub fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         self.reader.read_at(offset, buffer)
     }
 
-    /// The bytes of a range, as far as they are there.
+    /// Returns the bytes of a range, or fewer if some are missing.
     pub fn read_range(&mut self, from: u64, length: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; length];
         let mut filled = 0;
@@ -91,7 +91,7 @@ impl LogFile {
 }
 
 impl Segment for Stored {
-    /// A segment that is there in both forms counts once.
+    /// A segment that exists in both forms counts once.
     fn starts(dir: &Path) -> io::Result<Vec<u64>> {
         let mut starts: Vec<u64> = fs::read_dir(dir)?
             .filter_map(|entry| {
@@ -106,7 +106,7 @@ impl Segment for Stored {
     }
 
     fn open(dir: &Path, start: u64) -> io::Result<Option<Self>> {
-        // Plain first: while both are there the packed one may not be whole yet.
+        // Plain first: while both exist, the packed one may be incomplete.
         if let Some(file) = <File as Segment>::open(dir, start)? {
             return Ok(Some(Self::Plain(file)));
         }
@@ -184,7 +184,7 @@ impl Packed {
             }
             self.unpacked = Some((frame, bytes));
         }
-        let (_, bytes) = self.unpacked.as_ref().expect("it was just unpacked");
+        let (_, bytes) = self.unpacked.as_ref().expect("the frame was just unpacked");
         let piece = bytes.get(within..).unwrap_or_default();
         let count = piece.len().min(buffer.len());
         buffer[..count].copy_from_slice(&piece[..count]);
@@ -200,7 +200,7 @@ fn packed_name(start: u64) -> String {
     format!("{start:016x}{PACKED}")
 }
 
-/// Packs every plain segment: written aside, synced, renamed; only then the plain one goes.
+/// Compresses every plain segment: writes a temporary file, syncs and renames it, then deletes the plain one.
 pub fn compress(dir: &Path, should_stop: &dyn Fn() -> bool) -> io::Result<()> {
     for start in segments(dir)? {
         let plain = dir.join(segment_name(start));
@@ -267,7 +267,7 @@ mod tests {
         let cut = 700_001;
         fs::write(dir.path().join(segment_name(0)), &bytes[..cut]).expect("room");
         fs::write(dir.path().join(segment_name(cut as u64)), &bytes[cut..]).expect("room");
-        compress(dir.path(), &|| false).expect("it can be packed");
+        compress(dir.path(), &|| false).expect("compress");
         assert!(segments(dir.path()).expect("a folder").is_empty());
         let mut log = LogFile::new(dir.path());
         assert_eq!(log.range().expect("a folder"), 0..bytes.len() as u64);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packing_that_was_cut_off_changes_nothing() {
+    fn an_interrupted_compression_changes_nothing() {
         let dir = tempfile::tempdir().expect("a folder");
         let bytes = sample(10_000);
         fs::write(dir.path().join(segment_name(0)), &bytes).expect("room");
@@ -286,7 +286,7 @@ mod tests {
         fs::write(dir.path().join("packing.tmp"), b"half").expect("room");
         let mut log = LogFile::new(dir.path());
         assert_eq!(log.read_range(0, 10_000).expect("readable"), bytes);
-        compress(dir.path(), &|| false).expect("it can be packed");
+        compress(dir.path(), &|| false).expect("compress");
         assert_eq!(LogFile::new(dir.path()).read_range(0, 10_000).expect("readable"), bytes);
     }
 

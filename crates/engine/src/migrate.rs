@@ -1,4 +1,4 @@
-//! Takes over what the older coven left in the home: all of it in one transaction, then the files are put aside.
+//! Imports the state of an older coven in one transaction, then renames its files.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,20 +18,20 @@ use crate::error::EngineError;
 use crate::operation::{OperationResult, Reporter};
 use coven_holder::fault;
 
-/// Who is named in the history.
+/// Actor recorded in the history.
 const BY: &str = "migrate";
 /// Reading, importing, renaming.
 const STEPS: u64 = 3;
 
-/// What was done, or would be.
+/// Result of an import, or of a dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Migrated {
     pub taken: Counts,
     pub known: Counts,
     pub left: Vec<SkippedItem>,
-    /// Files that hold nothing to take.
+    /// Files without anything to import.
     pub leftovers: Vec<SkippedItem>,
-    /// Files with the names they have now.
+    /// Files with their old and new names.
     pub renamed: Vec<(String, String)>,
 }
 
@@ -45,7 +45,8 @@ impl Engine {
         .await
     }
 
-    /// Can be run again: what is in the store stays as it is, and only files that were wholly taken are put aside.
+    /// Can be repeated: records that are already stored do not change, and only files that were imported completely are
+    /// renamed.
     async fn migrate(&self, dry_run: bool, report: &Reporter) -> Result<Migrated, EngineError> {
         let home = self.home.clone();
         report.step(0, Some(STEPS), "reading the files of the older coven");
@@ -88,7 +89,7 @@ impl Engine {
         Ok(Migrated { taken, known, left, leftovers, renamed })
     }
 
-    /// What of it is in the store.
+    /// Returns the records that are already stored.
     async fn known(&self, tx: &mut Box<dyn Tx>, legacy: &Legacy) -> Result<Known, EngineError> {
         let mut known = Known::default();
         for id in legacy.task_ids() {
@@ -131,7 +132,7 @@ async fn write(tx: &mut Box<dyn Tx>, import: Import, now: Timestamp) -> Result<(
     Ok(())
 }
 
-/// Everything that was set, and how it stands if that is not how a new one does.
+/// Returns all fields that were set, and the state if it differs from a new task's.
 fn imported_fields(task: &Task) -> Vec<FieldChange> {
     let new = Task { state: TaskState::Open, reason: None, deleted_at: None, ..task.clone() };
     [task.first_fields(), new.differences(task)].concat()
@@ -202,13 +203,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn store_02_whatever_write_fails_nothing_is_taken_over() {
+    async fn store_02_a_failed_write_imports_nothing() {
         let folder = tempfile::tempdir().expect("a folder");
         let store = FaultInjectingStore::new(
             SqliteStore::open(folder.path().join("coven.db"), |_| "{}".to_owned()).expect("a new store"),
         );
         let calls = store.fault_plan();
-        // The turn, two tasks, an agent, a question, the commit.
+        // The transaction, two tasks, an agent, a question, the commit.
         for nth in 1..=6 {
             calls.fail_at(nth);
             assert!(take(&store).await.is_err(), "call {nth}");

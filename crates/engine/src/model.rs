@@ -1,4 +1,4 @@
-//! Terminal models of running sessions, fed from their logs by one thread of low priority that may lag behind.
+//! Terminal models of running sessions. One low-priority thread feeds them from the logs and may lag.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,20 +14,20 @@ use tokio::sync::watch;
 
 use super::log_file::LogFile;
 
-/// A keyframe every so many bytes: attaching and seeking never parse more than that.
+/// Bytes between two keyframes: attaching and seeking never parse more than that.
 pub const KEYFRAME_BYTES: u64 = 1 << 20;
-/// How much is fed before others get their turn.
+/// Bytes that are fed before another model gets its turn.
 const SLICE: usize = 128 << 10;
-/// Answers beyond this are left out: nobody asks so much and reads it.
+/// Maximum bytes of queued terminal replies; later replies are dropped.
 const MAX_REPLIES: usize = 4096;
 
 /// The screen of one session as far as its log has been fed.
 pub struct Model {
     state: Mutex<State>,
-    /// How far the log is known to reach.
+    /// The known end of the log.
     target: AtomicU64,
     is_queued: AtomicBool,
-    /// Grows with every step that may have changed the screen.
+    /// Increases with every slice that may have changed the screen.
     version: watch::Sender<u64>,
 }
 
@@ -35,17 +35,17 @@ struct State {
     screen: Screen,
     offset: u64,
     reader: LogFile,
-    /// Sizes that take effect when the log stands at an offset.
+    /// Sizes with the log offset where each takes effect.
     resizes: VecDeque<(u64, u16, u16)>,
     keyframes: Vec<Keyframe>,
     last_keyframe: u64,
-    /// Questions in what came before this were answered long ago, or never will be.
+    /// Terminal queries before this offset get no reply: an earlier daemon handled them.
     answers_from: u64,
     replies: Vec<u8>,
     buffer: Vec<u8>,
 }
 
-/// A screen at a byte of the log.
+/// A rendered screen and its log offset.
 pub struct ScreenSnapshot {
     pub offset: u64,
     pub rows: u16,
@@ -84,12 +84,12 @@ impl Model {
         }
     }
 
-    /// How many bytes are waiting to be fed.
+    /// Returns the number of bytes to be fed.
     pub fn lag(&self) -> u64 {
         self.target.load(Ordering::Acquire).saturating_sub(self.lock().offset)
     }
 
-    /// Feeds at most one slice; true while there is more.
+    /// Feeds at most one slice. Returns true if there is more.
     fn feed_slice(&self) -> io::Result<bool> {
         self.feed_slice_to(self.target.load(Ordering::Acquire))
     }
@@ -100,7 +100,7 @@ impl Model {
         has_more
     }
 
-    /// Wakes with every step that may have changed the screen.
+    /// Receives every change of the version.
     pub(crate) fn versions(&self) -> watch::Receiver<u64> {
         self.version.subscribe()
     }
@@ -109,19 +109,19 @@ impl Model {
         *self.version.borrow()
     }
 
-    /// How far the log has been fed.
+    /// Returns the log offset of the screen.
     pub(crate) fn offset(&self) -> u64 {
         self.lock().offset
     }
 
-    /// Feeds up to where the log is known to reach now; a flood that goes on is not waited for.
+    /// Feeds up to the end of the log that is known now, even if more output keeps arriving.
     pub fn catch_up(&self) -> io::Result<()> {
         let target = self.target.load(Ordering::Acquire);
         while self.feed_slice_to(target)? {}
         Ok(())
     }
 
-    /// The log reaches to `end`.
+    /// Raises the known end of the log.
     pub fn reach(&self, end: u64) {
         self.target.fetch_max(end, Ordering::AcqRel);
     }
@@ -132,7 +132,7 @@ impl Model {
         ScreenSnapshot { offset: state.offset, rows, cols, ansi: state.screen.snapshot() }
     }
 
-    /// Reads the screen itself, with the byte of the log that it belongs to.
+    /// Calls `read` with the screen and its log offset.
     pub(crate) fn with_screen<T>(&self, read: impl FnOnce(&mut Screen, u64) -> T) -> T {
         let mut state = self.lock();
         let offset = state.offset;
@@ -143,7 +143,7 @@ impl Model {
         std::mem::take(&mut self.lock().keyframes)
     }
 
-    /// Keyframes that could not be stored come back to be tried again.
+    /// Returns keyframes that could not be stored to the queue.
     pub fn requeue_keyframes(&self, mut keyframes: Vec<Keyframe>) {
         let mut state = self.lock();
         keyframes.append(&mut state.keyframes);
@@ -154,7 +154,7 @@ impl Model {
         std::mem::take(&mut self.lock().replies)
     }
 
-    /// The screen as it is now becomes a keyframe.
+    /// Makes the current screen a keyframe.
     pub fn close(&self) {
         let mut state = self.lock();
         if state.last_keyframe != state.offset || state.offset == 0 {
@@ -172,7 +172,7 @@ impl State {
             self.keep();
         }
         let next_resize = self.resizes.front().map_or(u64::MAX, |(at, ..)| *at);
-        // Old questions and new ones are never in one slice.
+        // Queries that get no reply and those that do are never in one slice.
         let last_old = if self.offset < self.answers_from { self.answers_from } else { u64::MAX };
         let stop = target.min(next_resize).min(self.last_keyframe + KEYFRAME_BYTES).min(last_old);
         let wanted = usize::try_from(stop.saturating_sub(self.offset)).unwrap_or(SLICE).min(SLICE);
@@ -182,7 +182,7 @@ impl State {
         self.buffer.resize(wanted, 0);
         let count = self.reader.read_at(self.offset, &mut self.buffer)?;
         if count == 0 {
-            // The oldest segments went before they were seen: go on with what is left.
+            // The oldest segments were deleted before they were read; continue with the first that is left.
             let first = self.reader.range()?.start;
             if first <= self.offset {
                 return Ok(false);
@@ -214,14 +214,14 @@ impl State {
     }
 }
 
-/// The thread that feeds all models, a slice at a time, each model at most once in its queue.
+/// The thread that feeds all models, one slice at a time. Each model is in its queue at most once.
 pub struct Screens {
     queue: Sender<Job>,
 }
 
 struct Job {
     model: Arc<Model>,
-    /// Told when the model has caught up and something waits to be fetched from it.
+    /// Called when the model has caught up and may have replies or keyframes.
     done: Arc<dyn Fn() + Send + Sync>,
 }
 
@@ -233,7 +233,7 @@ impl Screens {
         Ok(Self { queue })
     }
 
-    /// The log reaches to `target` now; `done` is called on the screens' thread once the model has it.
+    /// Raises the known end of the log to `target`. The thread calls `done` once the model has caught up.
     pub fn advance(&self, model: &Arc<Model>, target: u64, done: Arc<dyn Fn() + Send + Sync>) {
         model.reach(target);
         if !model.is_queued.swap(true, Ordering::AcqRel) {
@@ -243,17 +243,17 @@ impl Screens {
 }
 
 fn work(jobs: &Receiver<Job>, requeue: &Sender<Job>) {
-    // The harnesses come first: a screen may lag, they may not.
+    // Harnesses have priority: a screen may lag.
     let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), 5);
     while let Ok(job) = jobs.recv() {
-        // Cleared first: what comes from now on queues it again.
+        // Cleared before the read, so that later output queues the model again.
         job.model.is_queued.store(false, Ordering::Release);
-        // One session's screen must not take the others' along.
+        // A panic in one model must not end the thread.
         let stepped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job.model.feed_slice()));
         let has_more = match stepped.unwrap_or_else(|_| Err(io::Error::other("the terminal model panicked"))) {
             Ok(has_more) => has_more,
             Err(error) => {
-                tracing::warn!(%error, "a session's log could not be read for its screen");
+                tracing::warn!(%error, "cannot read a session's log for its screen");
                 false
             }
         };

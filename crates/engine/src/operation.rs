@@ -1,4 +1,4 @@
-//! Operations: a task of the engine does the work; the request that starts it returns the record and does not wait.
+//! Operations: the engine does the work in the background, and the request that starts it returns the record.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -23,13 +23,13 @@ use crate::error::EngineError;
 use crate::migrate::Migrated;
 use crate::workflow::merge::NotMerged;
 
-/// The shortest time between two `operation.progress` events of one operation.
+/// Minimum time between two `operation.progress` events of one operation.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 const RETRY_DELAY: Duration = Duration::from_secs(1);
-/// How many ids a message names.
-const SHOWN: usize = 5;
+/// Number of candidate ids in an error message.
+const MAX_CANDIDATES: usize = 5;
 
-/// The value that a completed operation has.
+/// The result of a completed operation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OperationResult {
     Task(Box<Task>),
@@ -38,7 +38,7 @@ pub enum OperationResult {
     Swept { report: SweepReport, dry_run: bool },
 }
 
-/// How clients see results and errors. The server knows that, so the daemon passes it in.
+/// Renders results and errors for clients. The server implements it, because it knows the wire format.
 #[derive(Debug, Clone, Copy)]
 pub struct OperationRender {
     /// The result as JSON text.
@@ -46,10 +46,10 @@ pub struct OperationRender {
     pub error: fn(&EngineError) -> OperationError,
 }
 
-/// What the work of an operation returns: its result, or nothing if the work has already written the end of the operation.
+/// Result of an operation's work; `None` if the work has already stored the end of the operation.
 pub(crate) type WorkResult = Result<Option<OperationResult>, EngineError>;
 
-/// The operations that are running in this daemon.
+/// The running operations of this daemon.
 #[derive(Default)]
 pub(super) struct Operations(Mutex<HashMap<OperationId, RunningOperation>>);
 
@@ -69,13 +69,13 @@ impl Operations {
         self.lock().entry(operation.id).or_insert_with(new);
     }
 
-    /// Gives an operation a worker; false if it has one.
+    /// Marks an operation as having a worker. Returns false if it already has one.
     fn take(&self, operation: &Operation) -> bool {
         self.add(operation);
         self.lock().get_mut(&operation.id).is_some_and(|known| !std::mem::replace(&mut known.has_worker, true))
     }
 
-    /// The operation stays running without a worker until another one takes it.
+    /// Marks an operation as having no worker; another one may take it.
     fn release(&self, id: OperationId) {
         if let Some(known) = self.lock().get_mut(&id) {
             known.has_worker = false;
@@ -101,13 +101,13 @@ impl Operations {
         self.lock().get(&id).map(|known| known.record.subscribe())
     }
 
-    /// Whether a client waits for the end.
+    /// Reports whether a client waits for the end.
     pub(super) fn has_waiters(&self, id: OperationId) -> bool {
         self.lock().get(&id).is_some_and(|known| known.record.receiver_count() > 0)
     }
 }
 
-/// Reports how far the work of an operation has come. Work that belongs to no operation reports to nothing.
+/// Reports the progress of an operation. Does nothing for work without an operation.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reporter(Option<Arc<(OperationId, watch::Sender<OperationProgress>)>>);
 
@@ -155,7 +155,7 @@ impl Engine {
         Ok(operation)
     }
 
-    /// Runs the work of an operation whose record is written; one that has a worker is left alone.
+    /// Runs the work of a stored operation, unless it already has a worker.
     pub(crate) fn run_operation<W>(self: &Arc<Self>, operation: &Operation, work: impl FnOnce(Arc<Self>, Reporter) -> W)
     where
         W: Future<Output = WorkResult> + Send + 'static,
@@ -165,14 +165,14 @@ impl Engine {
         }
         let (progress, changes) = watch::channel(operation.progress.clone());
         let reporter = Reporter(Some(Arc::new((operation.id, progress))));
-        // A task by itself: a panic in it ends the operation and nothing else.
+        // In a separate task, so that a panic ends only the operation.
         let worker = self.foreground.spawn(work(self.clone(), reporter));
         let (engine, id, kind) = (self.clone(), operation.id, operation.kind);
-        // Ends with the operation, or with the daemon: the next one recovers the operation.
+        // Ends with the operation, or with the daemon; the next daemon recovers the operation.
         self.foreground.spawn(async move { engine.follow_operation(id, kind, worker, changes).await });
     }
 
-    /// Writes the progress of an operation as it comes, and its end.
+    /// Stores the progress of an operation, and its end.
     async fn follow_operation(
         &self,
         id: OperationId,
@@ -193,7 +193,7 @@ impl Engine {
                 Ok(()) = changed => {
                     let progress = changes.borrow_and_update().clone();
                     if let Err(error) = self.write_progress(id, progress).await {
-                        tracing::warn!(operation = %id, %error, "the progress of an operation was not written");
+                        tracing::warn!(operation = %id, %error, "cannot store the progress of an operation");
                     }
                     next_at = Instant::now() + PROGRESS_INTERVAL;
                 }
@@ -205,7 +205,7 @@ impl Engine {
             match self.write_operation_end(id, &progress, end.clone()).await {
                 Ok(()) => return,
                 Err(error) => {
-                    tracing::error!(operation = %id, %error, "the end of an operation was not written; retrying")
+                    tracing::error!(operation = %id, %error, "cannot store the end of an operation; retrying")
                 }
             }
             tokio::select! {
@@ -215,7 +215,7 @@ impl Engine {
         }
     }
 
-    /// How an operation ended; nothing if it continues, in this daemon or the next one.
+    /// Returns how an operation ended; `None` if it continues, in this daemon or the next one.
     fn end_of(&self, kind: OperationKind, ended: Result<WorkResult, JoinError>) -> Option<Option<OperationEnd>> {
         let render = self.operation_render;
         match ended {
@@ -230,7 +230,7 @@ impl Engine {
             Err(failed) if failed.is_panic() => {
                 Some(Some(OperationEnd::Failed((render.error)(&EngineError::OperationPanicked))))
             }
-            // The daemon ends.
+            // The daemon is stopping.
             Err(_) => None,
         }
     }
@@ -301,7 +301,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Oldest first.
+    /// Returns running operations, oldest first.
     pub(crate) async fn running_operations(&self) -> Result<Vec<Operation>, EngineError> {
         let limit = usize::MAX >> 1;
         let query = OperationQuery { states: vec![OperationState::Running], limit, ..OperationQuery::default() };
@@ -310,7 +310,7 @@ impl Engine {
         Ok(running)
     }
 
-    /// Waits until the work that the next daemon cannot continue has ended.
+    /// Waits for the work that the next daemon cannot resume.
     pub async fn finish_operations(&self) {
         let running: Vec<_> = self.operations.lock().values().map(|known| known.record.subscribe()).collect();
         for mut record in running {
@@ -324,18 +324,18 @@ impl Engine {
         Ok(self.store.operations(query).await?)
     }
 
-    /// The operation with this id, or the only one whose id starts with it.
+    /// Finds an operation by its id or a unique prefix.
     pub async fn operation(&self, text: &str) -> Result<Operation, EngineError> {
         let unknown = || EngineError::OperationNotFound(text.chars().take(64).collect());
         if text.is_empty() || text.len() > 36 || !text.chars().all(|c| c.is_ascii_hexdigit() || c == '-') {
             return Err(unknown());
         }
-        let found = self.store.operation_ids_with_prefix(text, SHOWN + 1).await?;
+        let found = self.store.operation_ids_with_prefix(text, MAX_CANDIDATES + 1).await?;
         match found.as_slice() {
             [] => Err(unknown()),
             [only] => self.store.operation(*only).await?.ok_or_else(unknown),
             several => {
-                let candidates = several.iter().take(SHOWN).map(ToString::to_string).collect();
+                let candidates = several.iter().take(MAX_CANDIDATES).map(ToString::to_string).collect();
                 Err(EngineError::AmbiguousItem { what: "operations", prefix: text.to_owned(), candidates })
             }
         }

@@ -1,4 +1,4 @@
-//! Repositories that sessions are bound to: added, listed, taken off the list.
+//! Adds, lists and removes the repositories that sessions are bound to.
 
 use std::path::{Path, PathBuf};
 
@@ -15,11 +15,14 @@ use super::Engine;
 use crate::error::EngineError;
 
 impl Engine {
-    /// Registers the Git repository that holds `path`; one that is registered already is given back. The second value
-    /// says whether it is new.
+    /// Registers the Git repository that contains `path`, or returns the registered one. The second value is true if it is
+    /// new.
     pub async fn add_repo(&self, path: &Path, name: Option<&str>) -> Result<(Repo, bool), EngineError> {
         if !path.is_absolute() {
-            return Err(EngineError::Invalid(format!("path: {} is not absolute; give the whole path", path.display())));
+            return Err(EngineError::Invalid(format!(
+                "path: {} is not absolute; use an absolute path",
+                path.display()
+            )));
         }
         let name = name.map(Title::parse).transpose()?.map(Title::into_string);
         let top = self.top_of(path).await?;
@@ -47,24 +50,24 @@ impl Engine {
         Ok((repo, true))
     }
 
-    /// The top folder of the repository that holds a path, both inside the workspace.
+    /// Returns the top folder of the repository that contains a path. Both must be inside the workspace.
     async fn top_of(&self, asked: &Path) -> Result<PathBuf, EngineError> {
         let real = std::fs::canonicalize(asked).map_err(|_| WorkDirError::Missing(asked.to_owned()))?;
-        self.must_be_in_workspace(asked, &real)?;
-        let top = tokio::task::spawn_blocking(move || git::top_of(&real)).await.expect("looking does not panic")?;
-        self.must_be_in_workspace(asked, &top)?;
+        self.ensure_in_workspace(asked, &real)?;
+        let top = tokio::task::spawn_blocking(move || git::top_of(&real)).await.expect("git does not panic")?;
+        self.ensure_in_workspace(asked, &top)?;
         Ok(top)
     }
 
-    /// Inside the workspace, links and dots resolved; a try to leave it is logged with what was asked for.
-    fn must_be_in_workspace(&self, asked: &Path, real: &Path) -> Result<(), EngineError> {
+    /// Fails unless the canonical path is inside the workspace. Logs the attempt with the requested path.
+    fn ensure_in_workspace(&self, asked: &Path, real: &Path) -> Result<(), EngineError> {
         let root = &self.workspace_root;
         if real.starts_with(root) {
             return Ok(());
         }
         tracing::warn!(
             asked = %asked.display(), path = %real.display(), root = %root.display(),
-            "a repository outside the workspace was asked for"
+            "a client requested a repository outside the workspace"
         );
         Err(EngineError::RepoOutsideRoot { path: real.to_owned(), root: root.clone() })
     }
@@ -73,25 +76,25 @@ impl Engine {
         Ok(self.store.repos().await?)
     }
 
-    /// One that is on the list.
+    /// Returns a repository that was not removed.
     pub async fn repo(&self, id: RepoId) -> Result<Repo, EngineError> {
         let repo = self.store.repo(id).await?.filter(|repo| repo.removed_at.is_none());
         repo.ok_or(EngineError::RepoNotFound(id))
     }
 
-    /// The repo a session may be bound to now: on the list, there, still a repository inside the workspace.
+    /// Returns a repository for a new session: not removed, existing, and still the top of a repository in the workspace.
     pub(crate) async fn usable_repo(&self, id: RepoId) -> Result<Repo, EngineError> {
         let repo = self.repo(id).await?;
         let path = Path::new(&repo.path).to_owned();
         let top = self.top_of(&path).await?;
         match top == path {
             true => Ok(repo),
-            // A link was put in its place, or it became a folder of another repository.
+            // It was replaced by a link, or became a folder of another repository.
             false => Err(GitError::NotARepository(path).into()),
         }
     }
 
-    /// Takes it off the list; refused while a session works in it. Nothing on the disk changes.
+    /// Removes a repository from the list. Fails while a session uses it. The files stay.
     pub async fn remove_repo(&self, id: RepoId) -> Result<Repo, EngineError> {
         let now = clock::now();
         let mut tx = self.store.begin().await?;

@@ -1,4 +1,4 @@
-//! Sessions: finding them, listing them, typing into them.
+//! Finds and lists sessions, and sends them input and signals.
 
 use coven_domain::SessionId;
 use coven_domain::query::{SessionPage, SessionQuery};
@@ -11,13 +11,13 @@ use super::Engine;
 use super::termination::ensure_live;
 use crate::error::EngineError;
 
-/// How many candidates an ambiguous prefix shows.
-const SHOWN: usize = 5;
-/// The most sessions of one title to search for the one that has not ended.
-const MOST_WITH_TITLE: usize = 1000;
+/// Number of candidate ids in an error message.
+const MAX_CANDIDATES: usize = 5;
+/// Maximum number of sessions with one title that are searched for one that has not ended.
+const MAX_WITH_TITLE: usize = 1000;
 
 impl Engine {
-    /// A whole id, any prefix that only one session has, or a title.
+    /// Finds a session by its id, a unique prefix or its title.
     pub async fn find_session(&self, text: &str) -> Result<SessionId, EngineError> {
         if text.len() == 36
             && let Ok(id) = text.parse()
@@ -28,7 +28,7 @@ impl Engine {
             && text.starts_with(|c: char| c.is_ascii_hexdigit())
             && text.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
         let mut candidates = match is_prefix {
-            true => self.store.session_ids_with_prefix(text, SHOWN).await?,
+            true => self.store.session_ids_with_prefix(text, MAX_CANDIDATES).await?,
             false => Vec::new(),
         };
         match candidates.len() {
@@ -44,9 +44,9 @@ impl Engine {
         }
     }
 
-    /// The session with this title. Where several have it, the only one of them that has not ended.
+    /// Returns the session with this title. If several have it, returns the only one that has not ended.
     async fn session_with_title(&self, title: &str) -> Result<Option<SessionId>, EngineError> {
-        let found = self.store.sessions_with_title(title.trim(), MOST_WITH_TITLE).await?;
+        let found = self.store.sessions_with_title(title.trim(), MAX_WITH_TITLE).await?;
         let ids = |sessions: &[&Session]| sessions.iter().map(|session| session.id).collect::<Vec<_>>();
         let all = ids(&found.iter().collect::<Vec<_>>());
         let current = ids(&found.iter().filter(|session| !session.is_over()).collect::<Vec<_>>());
@@ -54,13 +54,13 @@ impl Engine {
             ([], _) => Ok(None),
             ([only], _) | (_, [only]) => Ok(Some(*only)),
             _ => {
-                let candidates = all.into_iter().take(SHOWN).collect();
+                let candidates = all.into_iter().take(MAX_CANDIDATES).collect();
                 Err(EngineError::AmbiguousTitle { title: title.chars().take(64).collect(), candidates })
             }
         }
     }
 
-    /// Gives a session another title.
+    /// Changes the title of a session.
     pub async fn rename_session(&self, id: SessionId, title: &str) -> Result<Session, EngineError> {
         let title = Title::parse(title)?.into_string();
         self.change_session(id, "renamed", |session, now| -> Result<(), EngineError> {
@@ -78,7 +78,7 @@ impl Engine {
         Ok(self.store.sessions(query).await?)
     }
 
-    /// Forwards input; when this returns the holder has it and has noted it down.
+    /// Sends input. When this returns, the holder has recorded it.
     pub async fn send_input(&self, id: SessionId, bytes: Vec<u8>) -> Result<(), EngineError> {
         let session = self.session(id).await?;
         ensure_terminal(&session)?;
@@ -94,7 +94,7 @@ impl Engine {
         self.send_to_holder(id, &[Request::Resize { rows, cols }]).await
     }
 
-    /// Signals what is in the foreground of a session's terminal. Input that its harness does not read cannot delay this.
+    /// Signals the foreground processes of a session's terminal. Unread input does not delay this.
     pub async fn signal_session(&self, id: SessionId, signal: Signal) -> Result<(), EngineError> {
         let session = self.session(id).await?;
         ensure_terminal(&session)?;
@@ -103,7 +103,7 @@ impl Engine {
     }
 }
 
-/// Refuses what only a terminal can do.
+/// Fails unless the session has a terminal.
 pub fn ensure_terminal(session: &Session) -> Result<(), EngineError> {
     match session.channel {
         Channel::Terminal => Ok(()),

@@ -1,12 +1,12 @@
-//! The sizes that a session's terminal had, each with the byte of the log from which it holds.
+//! Sizes of a session's terminal, each with the log offset where it takes effect.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-/// Older ones are forgotten: only a replay of all of them would miss one.
-const MOST: usize = 4096;
+/// Maximum number of sizes in memory; older ones are dropped.
+const MAX_SIZES: usize = 4096;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Size {
@@ -18,7 +18,7 @@ pub(crate) struct Size {
 #[derive(Debug, Default)]
 pub(crate) struct Sizes {
     known: Mutex<Known>,
-    /// How many there were so far.
+    /// Number of sizes so far.
     count: watch::Sender<usize>,
 }
 
@@ -32,7 +32,7 @@ impl Sizes {
     pub fn add(&self, offset: u64, rows: u16, cols: u16) {
         let mut known = self.lock();
         known.sizes.push_back(Size { offset, rows, cols });
-        if known.sizes.len() > MOST {
+        if known.sizes.len() > MAX_SIZES {
             known.sizes.pop_front();
             known.forgotten += 1;
         }
@@ -40,19 +40,19 @@ impl Sizes {
         self.count.send_modify(|count| *count += 1);
     }
 
-    /// Wakes with every size that is added.
+    /// Notified when a size is added.
     pub fn changes(&self) -> watch::Receiver<usize> {
         self.count.subscribe()
     }
 
-    /// The first size from this place on, and its place.
+    /// Returns the first size from this index on, and its index.
     pub fn from(&self, place: usize) -> Option<(usize, Size)> {
         let known = self.lock();
         let index = place.saturating_sub(known.forgotten);
         known.sizes.get(index).map(|size| (index + known.forgotten, *size))
     }
 
-    /// The place after the sizes that hold before byte `offset`, and after those at it up to the given one.
+    /// Returns the index after all sizes before `offset` and after those at `offset` up to the `shown` one.
     pub fn place_at(&self, offset: u64, shown: Option<(u16, u16)>) -> usize {
         let known = self.lock();
         let before = known.sizes.partition_point(|size| size.offset < offset);
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_after_every_size_that_was_shown() {
+    fn a_place_is_after_every_shown_size() {
         let sizes = Sizes::default();
         for (offset, rows) in [(0, 1), (5, 2), (5, 3), (5, 4), (9, 5)] {
             sizes.add(offset, rows, 80);
@@ -84,9 +84,9 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_are_forgotten_and_places_stay() {
+    fn the_oldest_sizes_are_dropped_and_indexes_stay() {
         let sizes = Sizes::default();
-        (0..MOST as u64 + 10).for_each(|offset| sizes.add(offset, 1, 1));
+        (0..MAX_SIZES as u64 + 10).for_each(|offset| sizes.add(offset, 1, 1));
         assert_eq!(sizes.from(0).map(|(place, size)| (place, size.offset)), Some((10, 10)));
         assert_eq!(sizes.place_at(20, None), 20);
     }

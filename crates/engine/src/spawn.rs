@@ -1,4 +1,4 @@
-//! Starting a holder: its program first, its spec when the record is written.
+//! Starts holders. The process starts first and gets its spec once the record is stored.
 
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
@@ -23,21 +23,21 @@ use super::leftovers::Processes;
 
 pub const HOLDER_ANSWER: Limit = Limit::new("a holder's first answer", 64 << 10);
 
-/// A holder that waits to be told what to run. Told nothing, it ends by itself.
+/// A holder process that has not received its spec. It exits if its standard input is closed.
 pub(crate) struct PreparedHolder {
     child: JoinHandle<io::Result<Child>>,
     dir: PathBuf,
     processes: Processes,
 }
 
-/// How long a launch may take, and how to cancel it earlier.
+/// Timeout of a launch and the signal that cancels it.
 pub(crate) struct Bounds<'a> {
     pub limit: Duration,
     pub cancelled: &'a Notify,
 }
 
 impl Engine {
-    /// An id for a new session and the holder that waits under it: the one that was kept ready, or a new one.
+    /// Returns an id for a new session and its holder: the standby holder, or a new one.
     pub(crate) async fn take_standby_holder(&self) -> (SessionId, PreparedHolder) {
         let kept = self.standby_holder.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((id, holder)) = kept
@@ -49,8 +49,8 @@ impl Engine {
         (id, self.prepare_holder(id))
     }
 
-    /// Keeps a holder ready for the next launch: loading a program takes longer than everything else in it. It has no
-    /// session until it is told one, and ends by itself when the daemon does.
+    /// Starts a standby holder for the next launch, because loading the program is the slowest part of a launch. It has
+    /// no session until it gets a spec, and exits when the daemon does.
     pub(crate) fn refill_standby_holder(&self) {
         let mut standby = self.standby_holder.lock().unwrap_or_else(PoisonError::into_inner);
         if standby.is_none() && !self.is_stopping() {
@@ -63,14 +63,14 @@ impl Engine {
         self.prepare(&id.to_string(), self.home.session_dir(id), Processes::of_launch(id))
     }
 
-    /// One that keeps its files in another folder than a session's own.
+    /// Starts a holder whose files are in another folder than a session's.
     pub(crate) fn prepare_holder_at(&self, name: &str, dir: PathBuf) -> PreparedHolder {
         self.prepare(name, dir, Processes::of_holder(name))
     }
 
     fn prepare(&self, name: &str, dir: PathBuf, processes: Processes) -> PreparedHolder {
         let (program, name) = (self.program.clone(), name.to_owned());
-        // From a thread of those who answer: a child has the rank of the thread that makes it.
+        // From the runtime that answers requests: a child inherits the thread's nice value.
         let child = self.foreground.spawn(async move {
             match spawn_blocking(move || start(&program, &name)).await {
                 Ok(started) => started,
@@ -86,7 +86,7 @@ impl Engine {
 }
 
 impl PreparedHolder {
-    /// Nobody ended it while it waited.
+    /// Returns the holder if its process is still running.
     async fn if_alive(self) -> Option<Self> {
         let Self { child, dir, processes } = self;
         let mut child = child.await.ok()?.ok()?;
@@ -94,37 +94,37 @@ impl PreparedHolder {
         is_alive.then(|| Self { child: tokio::spawn(async move { Ok(child) }), dir, processes })
     }
 
-    /// Sends the spec and waits until the harness runs. Ends all processes of a failed launch before it returns.
+    /// Sends the spec and waits until the harness is running. Ends all processes of a failed launch before it returns.
     pub async fn launch_with(self, spec: Spec, bounds: &Bounds<'_>) -> Result<(Child, ProcessIdentity), String> {
         let Self { child, dir, mut processes } = self;
         let mut holder = match child.await {
             Ok(Ok(child)) => child,
-            Ok(Err(error)) => return Err(format!("the holder cannot be started: {error}")),
+            Ok(Err(error)) => return Err(format!("cannot start the holder: {error}")),
             Err(error) => return Err(error.to_string()),
         };
         let (stdin, stdout) = (holder.stdin.take(), holder.stdout.take());
-        let heard = async {
-            spawn_blocking(move || send_spec(stdin.expect("it was piped"), &dir, &spec))
+        let report = async {
+            spawn_blocking(move || send_spec(stdin.expect("the stream is piped"), &dir, &spec))
                 .await
                 .map_err(|error| error.to_string())??;
-            read_launch_report(stdout.expect("it was piped"), &mut processes.leader).await
+            read_launch_report(stdout.expect("the stream is piped"), &mut processes.leader).await
         };
         let reason = tokio::select! {
-            heard = heard => match heard {
+            report = report => match report {
                 Ok(process) => return Ok((holder, process)),
                 Err(reason) => reason,
             },
             () = tokio::time::sleep(bounds.limit) => format!(
-                "it was not running after {} seconds (sessions.launchTimeoutSeconds) and was ended",
+                "the harness was not running after {} seconds and was stopped; raise sessions.launchTimeoutSeconds",
                 bounds.limit.as_secs_f64()
             ),
-            () = bounds.cancelled.notified() => "it was killed before it ran".to_owned(),
+            () = bounds.cancelled.notified() => "the session was killed before the harness was running".to_owned(),
         };
         end_launch(&processes, holder).await;
         Err(reason)
     }
 
-    /// It is not needed after all.
+    /// Ends a holder that is not needed.
     pub fn give_up(self) {
         tokio::spawn(async move {
             if let Ok(Ok(child)) = self.child.await {
@@ -134,11 +134,11 @@ impl PreparedHolder {
     }
 }
 
-/// Children that nobody waits for, and whether somebody collects them.
+/// Children to collect, and whether the task that collects them is running.
 static ENDING: Mutex<(Vec<Child>, bool)> = Mutex::new((Vec::new(), false));
-const COLLECT: Duration = Duration::from_millis(200);
+const COLLECT_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Collects a holder once it has ended, whenever that is: one task for all of them, and no thread.
+/// Collects a holder once it has ended. One task does this for all holders, so none needs a thread.
 pub(crate) fn reap(mut holder: Child) {
     drop(holder.stdin.take());
     let mut ending = ENDING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -146,10 +146,10 @@ pub(crate) fn reap(mut holder: Child) {
     if std::mem::replace(&mut ending.1, true) {
         return;
     }
-    // Ends when there is nobody left to collect, or with the daemon.
+    // Ends when no child is left, or with the daemon.
     tokio::spawn(async {
         loop {
-            tokio::time::sleep(COLLECT).await;
+            tokio::time::sleep(COLLECT_INTERVAL).await;
             let mut ending = ENDING.lock().unwrap_or_else(PoisonError::into_inner);
             ending.0.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
             if ending.0.is_empty() {
@@ -161,7 +161,7 @@ pub(crate) fn reap(mut holder: Child) {
 }
 
 fn start(program: &Path, name: &str) -> io::Result<Child> {
-    // Through /proc: a binary that was replaced by an upgrade is still the one that speaks our language.
+    // Through /proc: after an upgrade, the file at `program` may use another protocol version.
     Command::new("/proc/self/exe")
         .arg0(program)
         .args(["hold", name])
@@ -173,37 +173,38 @@ fn start(program: &Path, name: &str) -> io::Result<Child> {
         .spawn()
 }
 
-/// Ends what a launch started, and its holder.
+/// Ends the processes of a launch and its holder.
 pub(super) async fn end_launch(processes: &Processes, mut holder: Child) {
     let left = processes.end_launch().await;
     if !left.is_empty() {
         tracing::error!(pids = ?left, "processes of a failed launch are alive after SIGKILL");
     }
-    // A holder that has not taken its name yet.
+    // The holder may not have set its process name yet.
     let _ = holder.kill();
     reap(holder);
 }
 
 fn send_spec(mut stdin: ChildStdin, dir: &Path, spec: &Spec) -> Result<(), String> {
-    let told = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
-    // A pull can replace the folder while the daemon runs: nothing is written through a link.
+    let failed = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
+    // A pull can replace the folder by a link while the daemon is running.
     if dir.parent().is_some_and(Path::is_symlink) {
         return Err("the folder of sessions is a symbolic link; remove it".to_owned());
     }
-    std::fs::DirBuilder::new().mode(0o700).create(dir).map_err(told("the session's folder cannot be made"))?;
+    std::fs::DirBuilder::new().mode(0o700).create(dir).map_err(failed("cannot create the session's folder"))?;
     let spec = serde_json::to_vec(spec).map_err(|error| error.to_string())?;
-    stdin.write_all(&spec).map_err(told("the holder did not read its instructions"))
+    stdin.write_all(&spec).map_err(failed("cannot send the spec to the holder"))
 }
 
-/// Waits until the harness runs. Its process is known earlier: a holder can die in between.
+/// Waits until the harness is running. Sets `spawned` as soon as the process is known, because the holder can die
+/// before it reports that the harness is running.
 async fn read_launch_report(
     stdout: ChildStdout,
     spawned: &mut Option<ProcessIdentity>,
 ) -> Result<ProcessIdentity, String> {
-    let told = |error: io::Error| format!("the holder did not answer: {error}");
-    let stdout = pipe::Receiver::from_owned_fd(stdout.into()).map_err(told)?;
+    let failed = |error: io::Error| format!("the holder did not answer: {error}");
+    let stdout = pipe::Receiver::from_owned_fd(stdout.into()).map_err(failed)?;
     let mut lines = BufReader::new(stdout.take(HOLDER_ANSWER.bytes)).lines();
-    while let Some(line) = lines.next_line().await.map_err(told)? {
+    while let Some(line) = lines.next_line().await.map_err(failed)? {
         match serde_json::from_str(&line) {
             Ok(LaunchReport::Spawned { pid }) => *spawned = process::identity(pid).ok(),
             Ok(LaunchReport::Running { pid, started_ticks, boot_id, .. }) => {

@@ -1,4 +1,4 @@
-//! Tasks: made, changed, closed and deleted by people and programs. One transaction each, with history and event.
+//! Creates, edits, closes and deletes tasks, each in one transaction with history and event.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,13 +21,13 @@ use super::workflow::{Stop, StopKind, with_git};
 use crate::error::EngineError;
 use crate::operation::{OperationResult, Reporter};
 
-/// How many ids a message names.
-const SHOWN: usize = 5;
+/// Number of candidate ids in an error message.
+const MAX_CANDIDATES: usize = 5;
 const MAX_BY_CHARS: usize = 64;
-/// So many are made at once at most: they are one transaction.
+/// Maximum number of tasks that are added in one transaction.
 pub const MAX_BULK: usize = 10_000;
 
-/// A task that is to be made. Others are named by id, prefix, or the `reference` of one that is made with it.
+/// A task to create. It names other tasks by id, prefix, or the `reference` of a task that is created with it.
 #[derive(Debug, Clone, Default)]
 pub struct TaskDraft {
     pub reference: Option<String>,
@@ -42,18 +42,18 @@ pub struct TaskDraft {
     pub args: Vec<String>,
     pub workflow: Option<String>,
     pub base_branch: Option<String>,
-    /// A folder in the repository that it is about; left out: the home's.
+    /// A folder in the task's repository; `None` for the home's.
     pub repo: Option<String>,
     pub by: Option<String>,
 }
 
-/// What is to be different; others are named by id or prefix.
+/// Changes of a task. It names other tasks by id or prefix.
 #[derive(Debug, Clone, Default)]
 pub struct TaskPatch {
     pub fields: TaskEdit,
     pub parent: Option<Option<String>>,
     pub depends_on: Option<Vec<String>>,
-    /// A folder in the repository; nothing: the home's.
+    /// A folder in the repository; `Some(None)` for the home's.
     pub repo: Option<Option<String>>,
     pub by: Option<String>,
 }
@@ -68,7 +68,7 @@ impl Engine {
         Ok(drafted.swap_remove(0).0)
     }
 
-    /// Checks all of them, then starts the operation that adds all or none. A refused one is named by its place.
+    /// Checks all drafts, then starts the operation that adds all of them or none. An error names the draft's position.
     pub async fn add_tasks(self: &Arc<Self>, drafts: Vec<TaskDraft>) -> Result<Operation, EngineError> {
         let now = clock::now();
         let drafted = self.drafted_all(drafts, now).await?;
@@ -78,7 +78,7 @@ impl Engine {
             report.step(0, Some(count), format!("adding {count} tasks"));
             let mut tx = engine.store.begin().await?;
             write_drafted(&mut tx, &drafted, now).await?;
-            // In the same transaction: a daemon that stops here leaves either all tasks and a completed operation, or none.
+            // In the same transaction, so that a crash leaves either all tasks and a completed operation, or none.
             let tasks = drafted.into_iter().map(|(task, _)| task).collect();
             engine.complete_operation(&mut tx, &report, OperationResult::Tasks(tasks), clock::now()).await?;
             engine.commit(tx).await?;
@@ -150,7 +150,7 @@ impl Engine {
         Ok((task, by))
     }
 
-    /// Refuses a name that no harness has; a typo would otherwise be found only when the task starts.
+    /// Rejects an unknown harness now rather than when the task starts.
     fn check_harness(&self, named: Option<&Option<String>>) -> Result<(), EngineError> {
         match named {
             Some(Some(id)) => self.known_harness(id).map(drop),
@@ -165,24 +165,24 @@ impl Engine {
         }
     }
 
-    /// The task of that id, or the only one whose id begins so; none that was deleted.
+    /// Finds a task by its id or a unique prefix. Deleted tasks are not found.
     pub async fn find_task(&self, text: &str) -> Result<TaskId, EngineError> {
         let unknown = || EngineError::TaskNotFound(text.chars().take(64).collect());
         if text.is_empty() || text.len() > 36 || !text.chars().all(|c| c.is_ascii_hexdigit() || c == '-') {
             return Err(unknown());
         }
-        let mut found = self.store.task_ids_with_prefix(text, SHOWN + 1).await?;
+        let mut found = self.store.task_ids_with_prefix(text, MAX_CANDIDATES + 1).await?;
         match found.len() {
             0 => Err(unknown()),
             1 => Ok(found.remove(0)),
             _ => {
-                found.truncate(SHOWN);
+                found.truncate(MAX_CANDIDATES);
                 Err(EngineError::AmbiguousTask { prefix: text.to_owned(), candidates: found })
             }
         }
     }
 
-    /// A task, and whether it can be begun.
+    /// Returns a task and whether it can be started.
     pub async fn task(&self, text: &str) -> Result<(Task, Result<(), Vec<NotReady>>), EngineError> {
         let id = self.find_task(text).await?;
         let task = self.store.task(id).await?.ok_or_else(|| EngineError::TaskNotFound(id.to_string()))?;
@@ -232,10 +232,10 @@ impl Engine {
         let before = task.clone();
         task.edit(edit, now)?;
         if let Some(repo) = repo.filter(|repo| *repo != task.repo) {
-            // Its branch and worktree are in the other repository.
+            // The task's branch and worktree are in its current repository.
             if task.base_commit.is_some() {
                 return Err(EngineError::Invalid(format!(
-                    "the task has been started and cannot move to another repository; add a new task there: {id}"
+                    "cannot move task {id} to another repository after it was started; add a new task there"
                 )));
             }
             task.repo = repo;
@@ -248,7 +248,7 @@ impl Engine {
         self.write_task(tx, task, "updated", changes, by, now).await
     }
 
-    /// Closes a task. An agent that works on it is ended, and its worktree is removed.
+    /// Closes a task, stops its agent and removes its worktree.
     pub async fn close_task(
         self: &Arc<Self>,
         text: &str,
@@ -262,12 +262,12 @@ impl Engine {
         Ok(task)
     }
 
-    /// Takes a task from whoever works on it, for somebody else.
+    /// Stops a task's agent and returns the task to open.
     pub async fn release_task(self: &Arc<Self>, text: &str, by: Option<String>) -> Result<Task, EngineError> {
         self.move_task(text, TaskFact::Released, None, by).await
     }
 
-    /// Takes a task from whoever works on it, for a human.
+    /// Stops a task's agent and blocks the task until a human unblocks it.
     pub async fn block_task(
         self: &Arc<Self>,
         text: &str,
@@ -281,7 +281,7 @@ impl Engine {
         self.move_task(text, TaskFact::Unblocked, None, by).await
     }
 
-    /// A move that somebody asks for. A run of the task ends first, with its process.
+    /// Applies a client's state change. A running run of the task and its process are stopped first.
     async fn move_task(
         self: &Arc<Self>,
         text: &str,
@@ -313,18 +313,18 @@ impl Engine {
             TaskFact::Blocked => "blocked",
             _ => "unblocked",
         };
-        // A run that was stopped and can be gone on with is over once its task is.
+        // A blocked run cannot be retried once its task is closed.
         if fact == TaskFact::Closed
             && let Some(mut run) = tx.latest_workflow(id).await?
             && run.state == WorkflowState::Blocked
         {
-            run.apply(WorkflowFact::Cancelled, Some("its task was closed".to_owned()), now)?;
+            run.apply(WorkflowFact::Cancelled, Some("the task was closed".to_owned()), now)?;
             tx.record(Change::RunChanged { workflow: run, event: "cancelled" }, now).await?;
         }
         self.write_task(tx, task, event, changes, by, now).await
     }
 
-    /// The row, its history and its event; what changes nothing writes nothing.
+    /// Records row, history and event. Does nothing without changes.
     async fn write_task(
         &self,
         mut tx: Box<dyn Tx>,
@@ -341,8 +341,8 @@ impl Engine {
         Ok(task)
     }
 
-    /// Hides it, and with `recursive` everything below it, until retention takes it. What is being worked on stays, and so does
-    /// what other tasks wait for. Gives the ids, those below first.
+    /// Hides a task, and with `recursive` its subtasks, until retention deletes them. Fails for a task in progress and for
+    /// a dependency of an open task. Returns the ids, subtasks first.
     pub async fn delete_task(
         self: &Arc<Self>,
         text: &str,
@@ -384,7 +384,7 @@ impl Engine {
     }
 }
 
-/// Writes new tasks with the names of those who add them.
+/// Records new tasks, each with its author.
 async fn write_drafted(tx: &mut Box<dyn Tx>, tasks: &[(Task, String)], now: Timestamp) -> Result<(), EngineError> {
     check_links(tx, &tasks.iter().map(|(task, _)| task).collect::<Vec<_>>()).await?;
     for (task, by) in tasks {
@@ -401,7 +401,7 @@ pub(super) async fn live_task(tx: &mut Box<dyn Tx>, id: TaskId) -> Result<Task, 
 
 type LinksOf = fn(&Task) -> Vec<TaskId>;
 
-/// What `tasks` name is there, and none of them waits for itself or stands below itself, over however many others.
+/// Checks that the tasks which `tasks` name exist, and that their dependencies and parents form no cycle.
 async fn check_links(tx: &mut Box<dyn Tx>, tasks: &[&Task]) -> Result<(), EngineError> {
     let known: BTreeMap<TaskId, &Task> = tasks.iter().map(|task| (task.id, *task)).collect();
     let mut found = BTreeSet::new();
@@ -418,7 +418,7 @@ async fn check_links(tx: &mut Box<dyn Tx>, tasks: &[&Task]) -> Result<(), Engine
     for (relation, links_of) in relations {
         let links = links_from(tx, &known, links_of).await?;
         if let Some((index, way)) = links::find_cycle(&links, &ids) {
-            // Nobody knows the ids of tasks that were not made.
+            // The ids of tasks that were not created mean nothing to the client.
             let name = |id: &TaskId| match known.get(id) {
                 Some(task) if tasks.len() > 1 => format!("{:?}", task.title),
                 _ => id.short(),
@@ -430,7 +430,7 @@ async fn check_links(tx: &mut Box<dyn Tx>, tasks: &[&Task]) -> Result<(), Engine
     Ok(())
 }
 
-/// Where `known` lead to, and that in turn; they are tasks as they will be.
+/// Returns all links reachable from `known`, which are the tasks after the change.
 async fn links_from(
     tx: &mut Box<dyn Tx>,
     known: &BTreeMap<TaskId, &Task>,
@@ -452,7 +452,7 @@ async fn links_from(
     Ok(links)
 }
 
-/// The top of the repository that a folder lies in. Of many tasks most are about the same: Git is asked once for each.
+/// Returns the top folder of the repository that contains `folder`. Cached, because most tasks of a batch share it.
 async fn repo_of(folder: String, known: &mut BTreeMap<String, String>) -> Result<String, EngineError> {
     if let Some(top) = known.get(&folder) {
         return Ok(top.clone());
@@ -463,11 +463,13 @@ async fn repo_of(folder: String, known: &mut BTreeMap<String, String>) -> Result
     Ok(top)
 }
 
-/// Who does it: a word for the history.
+/// Checks the actor's name for the history.
 pub(super) fn checked_by(by: Option<String>) -> Result<String, EngineError> {
     let by = by.unwrap_or_else(|| "user".to_owned());
     match by.is_empty() || by.chars().count() > MAX_BY_CHARS || by.contains(char::is_control) {
-        true => Err(EngineError::Invalid(format!("by: at most {MAX_BY_CHARS} plain characters"))),
+        true => {
+            Err(EngineError::Invalid(format!("by: must be 1 to {MAX_BY_CHARS} characters without control characters")))
+        }
         false => Ok(by),
     }
 }

@@ -100,10 +100,7 @@ impl std::fmt::Display for NotMerged {
             Self::Stopped { by } => write!(f, "the merge was stopped by {by}"),
             Self::TakenBack(why) => write!(f, "the approval was withdrawn: {why}"),
             Self::NoBranch(branch) => {
-                write!(
-                    f,
-                    "there is no branch {branch:?} to merge; reject the task to have the work repeated, or close it"
-                )
+                write!(f, "branch {branch:?} does not exist; reject the task to repeat the work, or close it")
             }
         }
     }
@@ -478,7 +475,7 @@ impl Engine {
         Ok(task)
     }
 
-    /// The task still waits for a human, who is told why.
+    /// Records why a merge failed; the task stays ready for review.
     pub(super) async fn write_not_merged(&self, id: TaskId, why: &str) -> Result<(), EngineError> {
         let now = clock::now();
         let mut tx = self.store.begin().await?;

@@ -76,10 +76,10 @@ impl Engine {
                     // Before the driver reads the run, so that it starts nothing.
                     self.runs.request_stop(id, &stop);
                     let engine = self.clone();
-                    // Ends with the run, or with the daemon: the next one finds the request.
+                    // Ends with the run, or with the daemon; the next daemon finds the stored request.
                     self.background.spawn(async move {
                         if let Err(error) = engine.end_run(id, stop).await {
-                            tracing::error!(workflow = %id, %error, "a run could not be ended");
+                            tracing::error!(workflow = %id, %error, "cannot end a run");
                         }
                     });
                 }
@@ -109,7 +109,7 @@ impl Engine {
             self.end_agent(agent.id, AgentFact::Failed, Some("daemon restarted".to_owned())).await?;
             return Ok(AgentVerdict::Leave);
         };
-        // Its process is being ended, which the driver of the run continues.
+        // The driver of the run continues to end its process.
         if workflow.progress.stop.is_some() {
             return Ok(AgentVerdict::Leave);
         }

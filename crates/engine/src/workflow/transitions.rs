@@ -261,15 +261,15 @@ impl Engine {
         Ok(())
     }
 
-    /// Ends a run. Returns the run as it is when its process is gone, or as it is when that takes longer.
+    /// Cancels a run. Returns it once its process is gone, or its current state if that takes too long.
     pub async fn cancel_workflow(self: &Arc<Self>, text: &str, by: Option<String>) -> Result<WorkflowRun, EngineError> {
         let (by, id) = (checked_by(by)?, self.find_workflow(text).await?.id);
         self.stop_run(id, Stop { kind: StopKind::Cancel, by }).await?;
         self.find_workflow(&id.to_string()).await
     }
 
-    /// Ends a run on request: its process first, so that no other agent starts on the task beside it. What takes longer than a
-    /// request may take continues here; the stored request makes the next daemon continue it.
+    /// Ends a run on request: its process first, so that no other agent starts on the task beside it. If that takes too long,
+    /// it continues in the background; the stored request makes the next daemon continue it.
     pub async fn stop_run(self: &Arc<Self>, id: WorkflowId, stop: Stop) -> Result<(), EngineError> {
         if !self.runs.is_active(id) {
             return self.write_stop(id, &stop).await;
@@ -306,7 +306,7 @@ impl Engine {
             }
         }
         let now = self.store.workflow(id).await?.map(|workflow| workflow.state);
-        // Only the merge was stopped: the work is as it was, and still waits for its review.
+        // Only the merge was stopped; the work is unchanged and still needs its review.
         let is_unmerged = run.state == WorkflowState::PendingMerge
             && stop.kind == StopKind::Cancel
             && now == Some(WorkflowState::PendingMerge);
@@ -366,7 +366,7 @@ impl Engine {
     }
 }
 
-/// What becomes of a task whose agent is gone.
+/// New state of a task whose agent is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RecoveryAction {
     Blocked,
