@@ -2,6 +2,8 @@
 //! ones. A command that cannot be run here is in [`NOT_RUN`] with the reason; of a `coven` command there, the flags
 //! are compared with its help.
 //!
+//! Other tests here check links, the glossary, and that the pages name every config key and the Rust version.
+//!
 //! In a command, `TASK`, `SESSION`, `SET`, `ITEM` and `OPERATION` are the newest id of that kind.
 
 use std::cell::Cell;
@@ -206,6 +208,62 @@ fn the_glossary_has_each_noun_once_in_alphabetical_order() {
         "workflow",
     ] {
         assert!(words.contains(&noun), "docs/glossary.md does not define {noun:?}");
+    }
+}
+
+#[test]
+fn the_config_page_lists_every_key() {
+    let schema: Value = serde_json::from_str(&text_of("docs/generated/config.schema.json")).expect("JSON");
+    let page = text_of("docs/config.md");
+    for (block, value) in schema["properties"].as_object().expect("keys") {
+        let name = value["$ref"].as_str().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
+        let Some(keys) = schema["$defs"][name]["properties"].as_object() else {
+            assert!(block == "$schema" || page.contains(&format!("| `{block}`")), "docs/config.md lacks {block}");
+            continue;
+        };
+        for key in keys.keys() {
+            let mut rows = page.lines().filter(|line| line.starts_with(&format!("| `{block}.")));
+            let (first, further) = (format!("| `{block}.{key}`"), format!(", `{key}`"));
+            let is_listed = rows.any(|row| row.starts_with(&first) || row.contains(&further));
+            assert!(is_listed, "docs/config.md lacks {block}.{key}");
+        }
+    }
+}
+
+#[test]
+fn the_pages_name_the_minimum_rust_version() {
+    for page in ["README.md", "CONTRIBUTING.md", "docs/faq.md"] {
+        let version = concat!("Rust ", env!("CARGO_PKG_RUST_VERSION"));
+        assert!(text_of(page).contains(version), "{page} does not name {version}");
+    }
+}
+
+#[test]
+fn tests_that_the_reliability_page_names_exist() {
+    let text = text_of("docs/reliability.md");
+    let (_, section) = text.split_once("## How it is tested").expect("a section on tests");
+    let (section, _) = section.split_once("\n## ").expect("a section after it");
+    let mut sources = String::new();
+    for member in fs::read_dir(root().join("crates")).expect("a folder").flatten() {
+        read_all(&member.path().join("tests"), &mut sources);
+        read_all(&member.path().join("src"), &mut sources);
+    }
+    let is_name = |word: &&str| word.contains('_') && word.chars().all(|it| it.is_ascii_lowercase() || it == '_');
+    let names: Vec<&str> = section.split('`').skip(1).step_by(2).filter(is_name).collect();
+    assert!(!names.is_empty(), "the section names no test");
+    for name in names {
+        let is_there = ["fn ", "mod "].iter().any(|keyword| sources.contains(&format!("{keyword}{name}")));
+        assert!(is_there, "docs/reliability.md names {name}, which does not exist");
+    }
+}
+
+fn read_all(folder: &Path, text: &mut String) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        match path.is_dir() {
+            true => read_all(&path, text),
+            false => text.push_str(&fs::read_to_string(&path).unwrap_or_default()),
+        }
     }
 }
 
