@@ -13,6 +13,7 @@ use coven_store::Keyframe;
 use tokio::sync::watch;
 
 use super::log_file::LogFile;
+use super::view::SharedScreen;
 
 /// Bytes between two keyframes: attaching and seeking never parse more than that.
 pub const KEYFRAME_BYTES: u64 = 1 << 20;
@@ -29,6 +30,7 @@ pub struct Model {
     is_queued: AtomicBool,
     /// Increases with every slice that may have changed the screen.
     version: watch::Sender<u64>,
+    pub(crate) shared: SharedScreen,
 }
 
 struct State {
@@ -70,6 +72,7 @@ impl Model {
             target: AtomicU64::new(start.offset),
             is_queued: AtomicBool::new(false),
             version: watch::Sender::new(0),
+            shared: SharedScreen::default(),
         }
     }
 

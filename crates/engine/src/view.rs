@@ -2,6 +2,8 @@
 //! The log is read on demand, so a subscriber that does not acknowledge keeps nothing here and delays no other.
 
 mod control;
+mod pace;
+mod shared;
 mod source;
 mod update;
 
@@ -12,13 +14,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use coven_domain::SessionId;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, sleep_until};
 
 pub use coven_screen::{Color, CursorView, Span, Style, Underline};
 
 use self::control::Said;
 pub use self::control::ViewControl;
+use self::pace::{FRAME_TIME, Pace};
+pub(crate) use self::shared::SharedScreen;
 use self::source::{Piece, Source, read_piece};
 pub use self::update::{OnLag, ScreenContent, ScreenView, ViewMode, ViewRequest, ViewUpdate};
 use crate::Engine;
@@ -48,6 +52,9 @@ pub struct SessionView {
     sent: u64,
     acked: u64,
     is_lagging: bool,
+    pace: Pace,
+    /// Held while output is in memory.
+    turn: Option<OwnedSemaphorePermit>,
     /// The next of the session's sizes, and the size that the subscriber knows.
     next_size: usize,
     shown_size: Option<(u16, u16)>,
@@ -92,6 +99,8 @@ impl Engine {
             sent: 0,
             acked: 0,
             is_lagging: false,
+            pace: Pace::new(wanted.window),
+            turn: None,
             next_size: 0,
             shown_size: None,
             shown: None,
@@ -109,6 +118,8 @@ impl SessionView {
             if let Some(update) = self.updates.pop_front() {
                 return Ok(Some(update));
             }
+            // The caller has sent everything so far.
+            self.turn = None;
             if self.is_over {
                 return Ok(None);
             }
@@ -117,6 +128,7 @@ impl SessionView {
     }
 
     async fn start(&mut self) -> Result<(), EngineError> {
+        self.take_turn().await;
         if let Some(from) = self.wanted.from {
             let end = self.log_end().await?;
             if from > end {
@@ -140,12 +152,14 @@ impl SessionView {
 
     /// Adds at least one update, or waits for a reason to.
     async fn proceed(&mut self) -> Result<(), EngineError> {
-        // Marked as seen before anything is read: what comes later ends the wait.
+        // Marked as seen before anything is read: a later change ends the wait.
         let said = *self.said.borrow_and_update();
         self.source.mark_seen();
         let has_ended = self.source.has_ended();
         if said.jumps != self.jumps {
             self.jumps = said.jumps;
+            self.pace.stop();
+            self.take_turn().await;
             return self.jump().await;
         }
         if said.acked > self.acked {
@@ -154,6 +168,8 @@ impl SessionView {
                 && self.wanted.on_lag == OnLag::Jump
                 && self.log_end().await?.saturating_sub(self.acked) > self.wanted.window
             {
+                self.pace.jump(Instant::now());
+                self.take_turn().await;
                 return self.jump().await;
             }
         }
@@ -162,14 +178,56 @@ impl SessionView {
             return Ok(());
         }
         match self.wanted.mode {
-            ViewMode::Bytes => self.read_on(has_ended).await,
+            ViewMode::Bytes => {
+                if self.wanted.on_lag == OnLag::Jump && self.is_paced(said.acked).await? {
+                    return Ok(());
+                }
+                self.take_turn().await;
+                self.read_on(has_ended).await
+            }
             ViewMode::Rows => self.look_again(has_ended).await,
+        }
+    }
+
+    /// Keeps a subscriber that may jump to the frames of a screen while its session floods. Returns true if there is
+    /// nothing to read now: it waited, or jumped.
+    async fn is_paced(&mut self, acked: u64) -> Result<bool, EngineError> {
+        if let Some(until) = self.pace.held_until(Instant::now()) {
+            tokio::select! {
+                _ = self.said.changed() => {}
+                () = sleep_until(until) => {}
+            }
+            return Ok(true);
+        }
+        if !self.pace.is_flooded() {
+            return Ok(false);
+        }
+        if self.known_end().await?.saturating_sub(self.sent) <= self.wanted.window {
+            self.pace.stop();
+            return Ok(false);
+        }
+        // A whole window of bytes would be outdated when it is painted, a screen is not.
+        if acked >= self.sent
+            && let Some(screen) = self.newer_screen().await
+        {
+            self.pace.jump(Instant::now());
+            self.jump_to(screen);
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    async fn take_turn(&mut self) {
+        if self.turn.is_none() {
+            // Fails only if it is closed, which it never is.
+            self.turn = self.control.readers.clone().acquire_owned().await.ok();
         }
     }
 
     async fn wait(&mut self) -> Result<(), EngineError> {
         // A view that waits keeps no file open.
         self.log = None;
+        self.turn = None;
         let is_pending = self.source.is_pending();
         tokio::select! {
             _ = self.said.changed() => {}
@@ -214,7 +272,9 @@ impl SessionView {
 
     /// Skips to the screen as it is now.
     async fn jump(&mut self) -> Result<(), EngineError> {
-        let screen = self.screen_after(self.sent).await?;
+        let mut screen = self.screen_after(self.sent).await?;
+        // The screen leaves out the start of a character. A subscriber that has it already does not get it again.
+        screen.offset = screen.offset.max(self.sent);
         self.jump_to(screen);
         Ok(())
     }
@@ -253,6 +313,14 @@ impl SessionView {
         Ok(range.map_err(|source| EngineError::Log { id: self.id, source })?.end)
     }
 
+    /// Where the log ends, as far as the daemon knows without looking.
+    async fn known_end(&self) -> Result<u64, EngineError> {
+        match &self.source.progress {
+            Some(progress) if !self.source.has_ended() => Ok(*progress.borrow()),
+            _ => self.log_end().await,
+        }
+    }
+
     // --- bytes -------------------------------------------------------------------------------------------------
 
     async fn read_on(&mut self, has_ended: bool) -> Result<(), EngineError> {
@@ -263,13 +331,14 @@ impl SessionView {
             return Ok(());
         }
         let until_resize = next_size.map_or(u64::MAX, |(_, size)| size.offset - self.sent);
-        // One byte beyond a full window tells whether there is anything to lag behind.
+        // One byte beyond a full window shows whether there is anything to lag behind.
         let wanted = self.room().clamp(1, MAX_OUTPUT).min(until_resize);
         match self.read(usize::try_from(wanted).unwrap_or(0)).await? {
             Piece::Bytes(_) if self.room() == 0 => self.lag().await,
             Piece::Bytes(bytes) => {
                 let offset = self.sent;
                 self.advance_to(offset + bytes.len() as u64);
+                self.pace.sent(bytes.len() as u64, Instant::now());
                 self.updates.push_back(ViewUpdate::Output { offset, bytes: bytes.into() });
                 Ok(())
             }
@@ -311,7 +380,9 @@ impl SessionView {
         if self.room() == 0 && self.log_end().await? > self.sent {
             return self.lag().await;
         }
-        sleep_until(shown.sent_at + ROWS_EVERY).await;
+        let due = shown.sent_at + ROWS_EVERY;
+        sleep_until(due).await;
+        self.take_turn().await;
         let (version, screen) = match model {
             None => (None, self.stored_screen(None).await?),
             Some(model) => {
@@ -374,12 +445,29 @@ impl SessionView {
                 return Ok(looked.screen);
             }
             // The bytes were read before the journal had them; the model follows the journal.
+            self.turn = None;
             let live = self.source.live.clone().expect("a model belongs to a live session");
             tokio::select! {
                 _ = versions.changed() => {}
                 () = live.ended() => model.reach(self.log_end().await?),
             }
+            self.take_turn().await;
         }
+    }
+
+    /// A screen that is newer than the bytes that were sent, if the model has one without catching up. It is at most a
+    /// frame time old, and one rendering serves all subscribers of the session.
+    async fn newer_screen(&mut self) -> Option<ScreenView> {
+        let model = self.source.model().cloned()?;
+        self.take_turn().await;
+        let sent = self.sent;
+        blocking(move || {
+            model.shared.get(Instant::now().checked_sub(FRAME_TIME), sent, || {
+                model.with_screen(|screen, fed| (fed > sent).then(|| ScreenView::of(screen, fed, ViewMode::Bytes)))
+            })
+        })
+        .await
+        .filter(|screen| screen.offset > sent)
     }
 
     /// What the model shows. With `fed_to` the model is fed first, if it is before that byte or little is left.
