@@ -29,6 +29,8 @@ use crate::viewer::Viewer;
 use crate::wire::{EndMode, MAX_DATA, Reply};
 
 const READ_BYTES: usize = MAX_DATA;
+/// How much output is read between two looks for requests. In a flood a whole buffer takes longer than handling ^C.
+const REQUEST_CHECK_BYTES: usize = 8 << 10;
 const STDERR_BYTES: usize = 16 << 10;
 /// Upper bound on the unread output that the kernel buffers for a terminal.
 const MAX_TERMINAL_BUFFER: u64 = 1 << 20;
@@ -122,15 +124,7 @@ impl Holder {
                     self.end(EndMode::Kill, STOP_GRACE);
                 }
             }
-            if found.output {
-                self.read_output();
-            }
-            if found.stderr {
-                self.read_stderr();
-            }
-            if found.listener {
-                self.accept();
-            }
+            // Requests come before output: a user who presses ^C in a flood waits for one batch of output at most.
             for (index, flags) in found.viewers {
                 self.viewers[index].flush();
                 if flags.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR)
@@ -140,6 +134,15 @@ impl Holder {
                 }
             }
             self.write_input();
+            if found.output {
+                self.read_output();
+            }
+            if found.stderr {
+                self.read_stderr();
+            }
+            if found.listener {
+                self.accept();
+            }
             self.run_due_timers(now);
             self.feed_viewers();
             if self.is_over(now) {
@@ -155,8 +158,14 @@ impl Holder {
         if !self.held.is_empty() {
             return;
         }
-        let mut filled = 0;
+        let (mut filled, mut check_at) = (0, REQUEST_CHECK_BYTES);
         while filled < self.buffer.len() {
+            if filled >= check_at {
+                if self.has_request() {
+                    break;
+                }
+                check_at = filled + REQUEST_CHECK_BYTES;
+            }
             match rustix::io::read(&self.harness.output, &mut self.buffer[filled..]) {
                 Ok(0) => {
                     self.is_output_closed = true;

@@ -69,6 +69,14 @@ impl Holder {
         }
     }
 
+    /// Returns true if a viewer has sent a request that can be handled now. Does not wait.
+    pub(super) fn has_request(&self) -> bool {
+        let asking = self.viewers.iter().filter(|viewer| viewer.accepts_requests());
+        let mut fds: Vec<PollFd<'_>> =
+            asking.map(|viewer| PollFd::from_borrowed_fd(viewer.as_fd(), PollFlags::IN)).collect();
+        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0)
+    }
+
     fn next_deadline(&self) -> Option<Instant> {
         let end = self.recorder.end();
         [
