@@ -21,8 +21,10 @@ use tokio::sync::{mpsc, oneshot};
 use super::App;
 use super::reply::{ApiError, Id, Params};
 
-/// So many complaints about malformed messages wait for a client to read them; later ones are dropped.
-const MOST_PROBLEMS: usize = 16;
+/// Errors about malformed messages that wait for a client to read them; later ones are dropped.
+const MAX_PROBLEMS: usize = 16;
+/// Pongs that wait for a client to read them. When there are more, no further message of the client is read.
+const MAX_PONGS: usize = 256;
 /// How long a stopping daemon waits for a client to take its last message.
 pub(crate) const GOODBYE_WITHIN: Duration = Duration::from_millis(500);
 
@@ -54,7 +56,7 @@ pub async fn attach(
     let (output, input) = app.engine.attach(id).await?;
     let upgrade = upgradable(upgrade)?;
     let engine = app.engine.clone();
-    Ok(upgrade.max_message_size(MAX_INPUT).on_upgrade(move |socket| async move {
+    Ok(upgrade.max_frame_size(MAX_INPUT).max_message_size(MAX_INPUT).on_upgrade(move |socket| async move {
         if let Err(error) = relay(&engine, id, query, socket, output, input).await {
             tracing::debug!(session = %id, %error, "an attached client went away");
         }
@@ -81,18 +83,19 @@ async fn relay(
     input: ViewerInput,
 ) -> Result<(), axum::Error> {
     let (mut to_client, from_client) = socket.split();
-    let (tell_problem, problems) = mpsc::channel(MOST_PROBLEMS);
+    let (tell_problem, problems) = mpsc::channel(MAX_PROBLEMS);
+    let (pongs, unsent_pongs) = mpsc::channel(MAX_PONGS);
     let is_read_only = query.read_only.unwrap_or(false);
     let (start, started) = oneshot::channel();
     let sending = async {
         let from = paint(engine, id, query.from, &mut to_client).await?;
         // The painted screen comes first; what follows it is asked for by the side that writes to the session.
         let _ = start.send(from);
-        send_output(engine, output, problems, to_client).await
+        send_output(engine, output, problems, unsent_pongs, to_client).await
     };
     tokio::select! {
         ended = sending => ended,
-        ended = take_input(from_client, input, started, tell_problem, is_read_only) => ended,
+        ended = take_input(from_client, input, started, tell_problem, pongs, is_read_only) => ended,
         () = async {
             engine.stopped().await;
             tokio::time::sleep(GOODBYE_WITHIN).await;
@@ -117,6 +120,7 @@ async fn send_output(
     engine: &Engine,
     mut output: ViewerOutput,
     mut problems: mpsc::Receiver<String>,
+    mut pongs: mpsc::Receiver<()>,
     mut client: ToClient,
 ) -> Result<(), axum::Error> {
     loop {
@@ -142,6 +146,8 @@ async fn send_output(
                 let problem = json!({"type": "error", "message": problem});
                 client.send(Message::Text(problem.to_string().into())).await?;
             }
+            // The socket buffered it when it read the ping.
+            Some(()) = pongs.recv() => client.flush().await?,
             () = engine.stopped() => return goodbye(&mut client, json!({"type": "daemon_stopping"})).await,
         }
     }
@@ -153,6 +159,7 @@ async fn take_input(
     mut input: ViewerInput,
     mut started: oneshot::Receiver<u64>,
     problems: mpsc::Sender<String>,
+    pongs: mpsc::Sender<()>,
     is_read_only: bool,
 ) -> Result<(), axum::Error> {
     let mut is_following = false;
@@ -178,7 +185,11 @@ async fn take_input(
                         }
                     },
                     Message::Close(_) => return Ok(()),
-                    Message::Ping(_) | Message::Pong(_) => None,
+                    Message::Ping(_) => {
+                        let _ = pongs.send(()).await;
+                        None
+                    }
+                    Message::Pong(_) => None,
                 };
                 match typed.filter(|_| !is_read_only) {
                     Some(typed) => input.send(typed).await,

@@ -62,6 +62,9 @@ where
     }
     drop(listener);
     while connections.join_next().await.is_some() {}
+    // WebSockets have left their tasks here. They still send that the daemon stops, and close.
+    let all = u32::try_from(limits.connections).unwrap_or(u32::MAX);
+    let _ = room.acquire_many(all).await;
 }
 
 async fn until_true(flag: &mut watch::Receiver<bool>) {

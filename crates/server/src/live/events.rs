@@ -21,8 +21,9 @@ pub(super) async fn follow_events(engine: &Engine, since: Option<u64>, outlet: &
         cursor = tell_gap(engine, outlet).await?;
     }
     loop {
-        // Marked as seen before reading: what is published later wakes us.
+        // Marked as seen before reading: events that are published later end the wait.
         newest.borrow_and_update();
+        let turn = outlet.turn().await;
         match engine.hub().json_after(cursor) {
             Next::Events { events, cursor: after } => {
                 for (_, json) in events {
@@ -32,6 +33,7 @@ pub(super) async fn follow_events(engine: &Engine, since: Option<u64>, outlet: &
             }
             Next::TooOld => cursor = send_stored(engine, cursor, outlet).await?,
             Next::Nothing => {
+                drop(turn);
                 if newest.changed().await.is_err() {
                     return Ok(());
                 }

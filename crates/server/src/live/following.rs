@@ -8,11 +8,11 @@ use coven_api::live::{LiveCursor, LiveMessage, LiveRow, MAX_DATA, OutputHeader};
 use coven_domain::SessionId;
 use coven_engine::view::{CursorView, ScreenContent, ScreenView, ViewControl, ViewRequest, ViewUpdate};
 use coven_engine::{Engine, EngineError};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::events::follow_events;
-use super::text;
 use super::writing::Outgoing;
+use super::{error_message, text};
 use crate::reply::ApiError;
 use crate::screen;
 
@@ -27,6 +27,7 @@ pub(super) enum Topic {
 pub(super) struct Outlet {
     pub id: u32,
     output: mpsc::Sender<Outgoing>,
+    readers: Arc<Semaphore>,
     state: Arc<AtomicU8>,
 }
 
@@ -37,8 +38,8 @@ impl Outlet {
     /// The client unsubscribed: what is on its way is dropped.
     const CLOSED: u8 = 2;
 
-    pub fn new(id: u32, output: mpsc::Sender<Outgoing>) -> Self {
-        Self { id, output, state: Arc::new(AtomicU8::new(Self::OPEN)) }
+    pub fn new(id: u32, output: mpsc::Sender<Outgoing>, readers: Arc<Semaphore>) -> Self {
+        Self { id, output, readers, state: Arc::new(AtomicU8::new(Self::OPEN)) }
     }
 
     pub fn close(&self) {
@@ -54,7 +55,12 @@ impl Outlet {
         self.state.load(Ordering::Acquire) != Self::OPEN
     }
 
-    /// Waits for this subscription's turn.
+    /// Waits until few other subscriptions of the connection hold output in memory. Views do this by themselves.
+    pub async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+        self.readers.clone().acquire_owned().await.ok()
+    }
+
+    /// Waits for the writer to take the message.
     pub async fn send(&self, message: Message) {
         let _ = self.output.send(Outgoing { outlet: self.clone(), message }).await;
     }
@@ -66,8 +72,7 @@ impl Outlet {
     }
 
     async fn fail(&self, error: EngineError) {
-        let error = ApiError::from(error).into_detail();
-        self.send_last(LiveMessage::Error { id: Some(self.id), request: None, error }).await;
+        self.send_last(error_message(Some(self.id), None, ApiError::from(error))).await;
     }
 }
 

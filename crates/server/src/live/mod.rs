@@ -1,5 +1,5 @@
-//! `/api/v1/live`: one task reads a client's messages, another writes to it. A small queue of answers goes first; every
-//! subscription has a task of its own that holds at most one frame until the writer takes it.
+//! `/api/v1/live`: one task reads a client's messages, another writes to it. A small queue of answers goes first. Each
+//! subscription has its own task, and only [`MAX_READERS`] of them hold output in memory at a time.
 
 mod events;
 mod following;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::response::Response;
 use coven_api::ErrorCode;
 use coven_api::live::{DEFAULT_WINDOW, LiveMessage, LiveMode, LiveOnLag, LiveRequest, LiveTopic, VERSION};
@@ -22,35 +22,43 @@ use coven_engine::view::{OnLag, ViewControl, ViewMode, ViewRequest};
 use futures_util::StreamExt;
 use futures_util::stream::SplitStream;
 use serde::Deserialize;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
+use tokio_tungstenite::tungstenite;
 
 use super::App;
 use super::attach::{GOODBYE_WITHIN, upgradable};
 use super::reply::ApiError;
 use following::{Outlet, Topic};
 use typing::Typing;
-use writing::Outgoing;
+use writing::{Answer, Outgoing};
 
-/// The longest message of a client.
+/// The longest message of a client. The first frame over this size ends the connection, before its data is read.
 const MAX_MESSAGE: usize = 1 << 20;
-/// The most subscriptions of a connection.
-const MOST_SUBSCRIPTIONS: usize = 256;
-/// So many answers wait for a client to read them. Past this its messages wait too: a client that asks must also read.
-const MOST_ANSWERS: usize = 256;
+const MAX_SUBSCRIPTIONS: usize = 256;
+/// Tasks of a connection: its subscriptions, and ended ones whose last message the client has not read yet. When there
+/// are more, no further message of the client is read.
+const MAX_FOLLOWERS: usize = 2 * MAX_SUBSCRIPTIONS;
+/// Answers that wait for a client to read them. When there are more, no further message of the client is read: a client
+/// that sends requests must also read.
+const MAX_ANSWERS: usize = 256;
+/// The longest text of an error. Texts quote the client's message, which may be long.
+const MAX_ERROR_TEXT: usize = 400;
+/// Subscriptions of a connection that read output at a time: one whose frame is written, and one that prepares the next.
+const MAX_READERS: usize = 2;
 
 pub async fn live(
     State(app): State<App>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
     let upgrade = upgradable(upgrade)?;
-    Ok(upgrade.max_message_size(MAX_MESSAGE).on_upgrade(move |socket| serve(app.engine, socket)))
+    let upgrade = upgrade.max_frame_size(MAX_MESSAGE).max_message_size(MAX_MESSAGE);
+    Ok(upgrade.on_upgrade(move |socket| serve(app.engine, socket)))
 }
 
 async fn serve(engine: Arc<Engine>, socket: WebSocket) {
     let (to_client, from_client) = socket.split();
-    let (answers, answered) = mpsc::channel(MOST_ANSWERS);
-    // One place: a subscription waits its turn with one frame in its hands, and turns are in order.
+    let (answers, answered) = mpsc::channel(MAX_ANSWERS);
     let (output, outputs) = mpsc::channel(1);
     let mut writer = JoinSet::new();
     writer.spawn(writing::write(engine.clone(), to_client, answered, outputs));
@@ -59,25 +67,37 @@ async fn serve(engine: Arc<Engine>, socket: WebSocket) {
         engine,
         answers,
         output,
+        readers: Arc::new(Semaphore::new(MAX_READERS)),
         subscriptions: HashMap::new(),
         followers: JoinSet::new(),
     };
-    let event_number = connection.engine.hub().last();
+    let engine = connection.engine.clone();
+    let event_number = engine.hub().last();
     connection.answer(LiveMessage::Welcome { version: VERSION, event_number }).await;
-    connection.read(from_client).await;
+    tokio::select! {
+        () = connection.read(from_client) => {}
+        // The reader may be waiting for a client that does not read its answers.
+        () = async {
+            engine.stopped().await;
+            tokio::time::sleep(GOODBYE_WITHIN).await;
+        } => {}
+    }
     let Connection { mut followers, typing, answers, output, .. } = connection;
     followers.shutdown().await;
-    // What the client typed before it went away still counts.
-    typing.finish().await;
     drop((answers, output));
-    // The last answers, and a proper end.
-    let _ = tokio::time::timeout(GOODBYE_WITHIN, writer.join_next()).await;
+    let write_rest = async {
+        let _ = tokio::time::timeout(GOODBYE_WITHIN, writer.join_next()).await;
+        writer.abort_all();
+    };
+    // Input that the client sent before it went away is still delivered.
+    tokio::join!(write_rest, typing.finish());
 }
 
 struct Connection {
     engine: Arc<Engine>,
-    answers: mpsc::Sender<Message>,
+    answers: mpsc::Sender<Answer>,
     output: mpsc::Sender<Outgoing>,
+    readers: Arc<Semaphore>,
     subscriptions: HashMap<u32, Subscription>,
     followers: JoinSet<()>,
     typing: Typing,
@@ -93,32 +113,29 @@ struct Subscription {
 }
 
 impl Connection {
-    /// Reads until the client goes away or the daemon stops. Nothing here waits for output.
+    /// Reads until the client goes away. Nothing here waits for output.
     async fn read(&mut self, mut client: SplitStream<WebSocket>) {
-        let engine = self.engine.clone();
-        let stopped = async {
-            engine.stopped().await;
-            tokio::time::sleep(GOODBYE_WITHIN).await;
-        };
-        tokio::pin!(stopped);
         loop {
             let message = tokio::select! {
                 message = client.next() => message,
                 Some(_) = self.followers.join_next() => continue,
-                () = &mut stopped => return,
             };
             match message {
                 Some(Ok(Message::Text(text))) => self.take(&text).await,
                 Some(Ok(Message::Binary(_))) => {
                     let why = "a client sends text frames only; type with {\"type\":\"input\"}";
-                    self.refuse((None, None), ApiError::new(ErrorCode::InvalidRequest, why)).await;
+                    self.refuse((None, None), invalid(why)).await;
                 }
-                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                Some(Ok(Message::Ping(_))) => {
+                    let _ = self.answers.send(Answer::Pong).await;
+                }
+                Some(Ok(Message::Pong(_))) => {}
                 Some(Ok(Message::Close(_))) | None => return,
                 Some(Err(error)) => {
-                    // The client is gone, or sent what no connection can continue after, such as a message that is too long.
-                    let why = format!("the connection cannot continue: {error}");
-                    return self.refuse((None, None), invalid(why)).await;
+                    let (code, why) = close_reason(&error);
+                    self.refuse((None, None), invalid(why.clone())).await;
+                    let _ = self.answers.send(Answer::Close { code, why }).await;
+                    return;
                 }
             }
         }
@@ -150,7 +167,7 @@ impl Connection {
                     (LiveTopic::Session, Some(_)) => return Err(invalid("a session takes `from` instead of `since`")),
                     (LiveTopic::Session, None) => return Err(invalid("give the session_id to subscribe to")),
                 };
-                self.subscribe(id, topic)
+                self.subscribe(id, topic).await
             }
             LiveRequest::Ack { id, offset, .. } => self
                 .control(id)?
@@ -186,20 +203,24 @@ impl Connection {
         self.typing.send(session, request, typed, is_terminal)
     }
 
-    fn subscribe(&mut self, id: u32, topic: Topic) -> Result<(), ApiError> {
+    async fn subscribe(&mut self, id: u32, topic: Topic) -> Result<(), ApiError> {
         if self.subscriptions.get(&id).is_some_and(|known| !known.outlet.is_over()) {
             let why = format!("subscription {id} is in use; unsubscribe it, or choose another id");
             return Err(ApiError::new(ErrorCode::AlreadySubscribed, why));
         }
-        if self.subscriptions.len() >= MOST_SUBSCRIPTIONS {
+        if self.subscriptions.len() >= MAX_SUBSCRIPTIONS {
             self.subscriptions.retain(|_, known| !known.outlet.is_over());
         }
-        if self.subscriptions.len() >= MOST_SUBSCRIPTIONS {
-            let why = format!("a connection has at most {MOST_SUBSCRIPTIONS} subscriptions; unsubscribe one");
+        if self.subscriptions.len() >= MAX_SUBSCRIPTIONS {
+            let why = format!("a connection has at most {MAX_SUBSCRIPTIONS} subscriptions; unsubscribe one");
             return Err(ApiError::new(ErrorCode::TooManySubscriptions, why));
         }
-        let outlet = Outlet::new(id, self.output.clone());
-        let control = matches!(topic, Topic::Session { .. }).then(Arc::<ViewControl>::default);
+        while self.followers.len() >= MAX_FOLLOWERS {
+            self.followers.join_next().await;
+        }
+        let outlet = Outlet::new(id, self.output.clone(), self.readers.clone());
+        let control =
+            matches!(topic, Topic::Session { .. }).then(|| Arc::new(ViewControl::sharing(self.readers.clone())));
         let terminal = match &topic {
             Topic::Session { session, wanted } if wanted.mode == ViewMode::Bytes => Some(*session),
             Topic::Session { .. } | Topic::Events { .. } => None,
@@ -216,12 +237,24 @@ impl Connection {
     }
 
     async fn refuse(&self, (id, request): (Option<u32>, Option<u64>), error: ApiError) {
-        self.answer(LiveMessage::Error { id, request, error: error.into_detail() }).await;
+        self.answer(error_message(id, request, error)).await;
     }
 
     async fn answer(&self, message: LiveMessage) {
         // Fails only when the writer has ended, and then the client is gone.
-        let _ = self.answers.send(text(&message)).await;
+        let _ = self.answers.send(Answer::Message(text(&message))).await;
+    }
+}
+
+/// Returns the close code and the reason for a client whose bytes are not valid WebSocket messages.
+fn close_reason(error: &axum::Error) -> (u16, String) {
+    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<tungstenite::Error>());
+    match source {
+        Some(tungstenite::Error::Capacity(_)) => {
+            (close_code::SIZE, format!("the message is too long; at most {MAX_MESSAGE} bytes are accepted"))
+        }
+        Some(tungstenite::Error::Utf8(_)) => (close_code::INVALID, "a text frame must be valid UTF-8".to_owned()),
+        _ => (close_code::PROTOCOL, format!("the connection cannot continue: {error}")),
     }
 }
 
@@ -270,6 +303,16 @@ fn subject_of(text: &str) -> (Option<u32>, Option<u64>) {
     }
     let Subject { id, request } = serde_json::from_str(text).unwrap_or_default();
     (id.as_u64().and_then(|id| u32::try_from(id).ok()), request.as_u64())
+}
+
+/// An error for the client. Its text is cut to a bounded length.
+fn error_message(id: Option<u32>, request: Option<u64>, error: ApiError) -> LiveMessage {
+    let mut error = error.into_detail();
+    if error.message.len() > MAX_ERROR_TEXT {
+        error.message.truncate(error.message.floor_char_boundary(MAX_ERROR_TEXT));
+        error.message.push('…');
+    }
+    LiveMessage::Error { id, request, error }
 }
 
 fn invalid(why: impl Into<String>) -> ApiError {

@@ -4,7 +4,6 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use axum::extract::ws::Message;
 use coven_api::ErrorCode;
 use coven_api::live::{LiveMessage, LiveSignal};
 use coven_domain::SessionId;
@@ -14,22 +13,23 @@ use rustix::process::Signal;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
 
-use super::text;
+use super::writing::Answer;
+use super::{error_message, text};
 use crate::reply::ApiError;
 
-/// So many bytes wait for sessions that do not read their input; more is refused.
-const MOST_WAITING: usize = 4 << 20;
-/// What a message costs at least, so that their number is bounded too.
-const LEAST_COST: usize = 1 << 10;
+/// Bytes that may wait for sessions that do not read their input; more is refused.
+const MAX_WAITING: usize = 4 << 20;
+/// The least that a message counts, so that the number of messages is bounded too.
+const MIN_COST: usize = 1 << 10;
 /// The most sessions that a connection types into.
-const MOST_SESSIONS: usize = 256;
-/// How long a session may take to receive what a client typed before it went away.
-const PATIENCE: Duration = Duration::from_secs(10);
+const MAX_SESSIONS: usize = 256;
+/// How long a session may take to receive input whose client went away.
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What a client types, for any number of sessions.
 pub(super) struct Typing {
     engine: Arc<Engine>,
-    answers: mpsc::Sender<Message>,
+    answers: mpsc::Sender<Answer>,
     room: Arc<Semaphore>,
     /// Bounded by `room`.
     lines: HashMap<SessionId, mpsc::UnboundedSender<Waiting>>,
@@ -44,9 +44,16 @@ struct Waiting {
     room: OwnedSemaphorePermit,
 }
 
+/// A request that waits for the holder's receipt, or for the client to read earlier answers.
+struct Unanswered {
+    request: u64,
+    /// Bounds the number of these for a client that does not read its answers.
+    _room: OwnedSemaphorePermit,
+}
+
 impl Typing {
-    pub fn new(engine: Arc<Engine>, answers: mpsc::Sender<Message>) -> Self {
-        let room = Arc::new(Semaphore::new(MOST_WAITING));
+    pub fn new(engine: Arc<Engine>, answers: mpsc::Sender<Answer>) -> Self {
+        let room = Arc::new(Semaphore::new(MAX_WAITING));
         Self { engine, answers, room, lines: HashMap::new(), tasks: JoinSet::new() }
     }
 
@@ -64,8 +71,8 @@ impl Typing {
         };
         let waiting = Waiting { typed, request, is_terminal, room: self.reserve(length)? };
         if !self.lines.contains_key(&session) {
-            if self.lines.len() >= MOST_SESSIONS {
-                let why = format!("a connection types into at most {MOST_SESSIONS} sessions; open another one");
+            if self.lines.len() >= MAX_SESSIONS {
+                let why = format!("a connection types into at most {MAX_SESSIONS} sessions; open another one");
                 return Err(ApiError::new(ErrorCode::TooManySubscriptions, why));
             }
             let (line, queue) = mpsc::unbounded_channel();
@@ -85,14 +92,15 @@ impl Typing {
         let (engine, answers) = (self.engine.clone(), self.answers.clone());
         self.tasks.spawn(async move {
             let sent = engine.signal_session(session, number(signal)).await;
-            drop(room);
             answer(&answers, request, sent).await;
+            // Kept until now: a client that does not read its answers gets no further signals through.
+            drop(room);
         });
         Ok(())
     }
 
     fn reserve(&self, length: usize) -> Result<OwnedSemaphorePermit, ApiError> {
-        let cost = u32::try_from(length.max(LEAST_COST)).unwrap_or(u32::MAX);
+        let cost = u32::try_from(length.max(MIN_COST)).unwrap_or(u32::MAX);
         self.room.clone().try_acquire_many_owned(cost).map_err(|_| {
             ApiError::new(
                 ErrorCode::Unavailable,
@@ -105,7 +113,7 @@ impl Typing {
     pub async fn finish(mut self) {
         self.lines.clear();
         let all = async { while self.tasks.join_next().await.is_some() {} };
-        if tokio::time::timeout(PATIENCE, all).await.is_err() {
+        if tokio::time::timeout(DELIVERY_TIMEOUT, all).await.is_err() {
             tracing::info!("a session did not read what was typed before its client went away");
         }
     }
@@ -116,13 +124,13 @@ async fn type_into(
     engine: Arc<Engine>,
     session: SessionId,
     mut queue: mpsc::UnboundedReceiver<Waiting>,
-    answers: mpsc::Sender<Message>,
+    answers: mpsc::Sender<Answer>,
 ) {
     while let Some(first) = queue.recv().await {
         match engine.attach(session).await {
             Ok((output, input)) => {
                 let unanswered = type_on(first, output, input, &mut queue, &answers).await;
-                for request in unanswered {
+                for Unanswered { request, _room } in unanswered {
                     answer(&answers, Some(request), Err(EngineError::HolderGone(session))).await;
                 }
             }
@@ -137,14 +145,17 @@ async fn type_on(
     mut output: ViewerOutput,
     mut input: ViewerInput,
     queue: &mut mpsc::UnboundedReceiver<Waiting>,
-    answers: &mpsc::Sender<Message>,
-) -> VecDeque<u64> {
+    answers: &mpsc::Sender<Answer>,
+) -> VecDeque<Unanswered> {
     let asked = Mutex::new(VecDeque::new());
     let typing = async {
         let (mut next, mut is_following) = (Some(first), false);
-        while let Some(Waiting { typed, request, is_terminal, room }) = next {
-            // Noted first: if the session goes away meanwhile, the client is told.
-            asked.lock().unwrap_or_else(PoisonError::into_inner).extend(request);
+        while let Some(Waiting { typed, request, is_terminal, mut room }) = next {
+            // Noted first: if the session goes away meanwhile, the client gets an error.
+            if let Some(request) = request {
+                let _room = room.split(MIN_COST).expect("every message has at least this much");
+                asked.lock().unwrap_or_else(PoisonError::into_inner).push_back(Unanswered { request, _room });
+            }
             let sent = async {
                 input.send(typed).await?;
                 // Counts as an attached terminal from now on: it answers the program's questions itself, and its size leaves
@@ -168,8 +179,8 @@ async fn type_on(
         while let Ok(shown) = output.next().await {
             match shown {
                 Shown::Received => {
-                    let request = asked.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-                    answer(answers, request, Ok(())).await;
+                    let answered = asked.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+                    answer(answers, answered.as_ref().map(|it| it.request), Ok(())).await;
                 }
                 Shown::Output(_) | Shown::Resized { .. } => {}
                 Shown::Exited { .. } | Shown::Refused(_) | Shown::Gone => return,
@@ -184,13 +195,13 @@ async fn type_on(
 }
 
 /// Answers a request that has a number; a failure is told in any case.
-async fn answer(answers: &mpsc::Sender<Message>, request: Option<u64>, done: Result<(), EngineError>) {
+async fn answer(answers: &mpsc::Sender<Answer>, request: Option<u64>, done: Result<(), EngineError>) {
     let message = match (done, request) {
         (Ok(()), Some(request)) => LiveMessage::Accepted { request },
         (Ok(()), None) => return,
-        (Err(error), _) => LiveMessage::Error { id: None, request, error: ApiError::from(error).into_detail() },
+        (Err(error), _) => error_message(None, request, ApiError::from(error)),
     };
-    let _ = answers.send(text(&message)).await;
+    let _ = answers.send(Answer::Message(text(&message))).await;
 }
 
 const fn number(signal: LiveSignal) -> Signal {

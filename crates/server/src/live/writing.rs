@@ -11,6 +11,20 @@ use tokio::sync::mpsc;
 
 use super::following::Outlet;
 use super::text;
+use crate::attach::GOODBYE_WITHIN;
+
+/// What goes before the frames of subscriptions.
+pub(super) enum Answer {
+    Message(Message),
+    /// Flushes the pong that the socket buffered when it read a ping. It has its place in the queue so that the number of
+    /// buffered pongs is bounded for a client that does not read.
+    Pong,
+    /// Ends the connection.
+    Close {
+        code: u16,
+        why: String,
+    },
+}
 
 /// A frame of a subscription.
 pub(super) struct Outgoing {
@@ -18,36 +32,64 @@ pub(super) struct Outgoing {
     pub message: Message,
 }
 
-/// Writes until the client goes away, or says goodbye when the daemon stops.
+/// How the connection ends.
+enum End {
+    /// The reader has ended.
+    ClientGone,
+    Refused {
+        code: u16,
+        why: String,
+    },
+    Stopping,
+}
+
+/// Writes until the client goes away, is refused, or the daemon stops.
 pub(super) async fn write(
     engine: Arc<Engine>,
     mut client: SplitSink<WebSocket, Message>,
-    mut answers: mpsc::Receiver<Message>,
+    mut answers: mpsc::Receiver<Answer>,
     mut outputs: mpsc::Receiver<Outgoing>,
 ) {
     let mut stopping = engine.stopping();
-    let is_stopping = loop {
+    let end = loop {
         let message = tokio::select! {
             biased;
-            _ = stopping.wait_for(|stop| *stop) => break true,
+            _ = stopping.wait_for(|stop| *stop) => break End::Stopping,
             answer = answers.recv() => match answer {
-                Some(answer) => answer,
-                // The reader has ended.
-                None => break false,
+                Some(Answer::Message(message)) => Some(message),
+                Some(Answer::Pong) => None,
+                Some(Answer::Close { code, why }) => break End::Refused { code, why },
+                None => break End::ClientGone,
             },
             Some(Outgoing { outlet, message }) = outputs.recv() => match outlet.is_closed() {
                 true => continue,
-                false => message,
+                false => Some(message),
             },
         };
-        if let Err(error) = client.send(message).await {
+        let written = match message {
+            Some(message) => client.send(message).await,
+            None => client.flush().await,
+        };
+        if let Err(error) = written {
             return tracing::debug!(%error, "a live client went away");
         }
     };
-    // A client that is gone needs no goodbye.
-    if is_stopping && client.send(text(&LiveMessage::Stopping {})).await.is_ok() {
-        let close = CloseFrame { code: close_code::AWAY, reason: "the daemon stops".into() };
-        let _ = client.send(Message::Close(Some(close))).await;
+    match end {
+        End::ClientGone => {}
+        End::Refused { code, why } => {
+            let is_sent = client.send(Message::Close(Some(CloseFrame { code, reason: why.into() }))).await.is_ok();
+            if is_sent {
+                // The rest of the client's message is unread. Closing now could reset the connection before the client
+                // has read the reason.
+                tokio::time::sleep(GOODBYE_WITHIN).await;
+            }
+        }
+        End::Stopping => {
+            if client.send(text(&LiveMessage::Stopping {})).await.is_ok() {
+                let close = CloseFrame { code: close_code::AWAY, reason: "the daemon stops".into() };
+                let _ = client.send(Message::Close(Some(close))).await;
+            }
+        }
     }
     let _ = client.close().await;
 }

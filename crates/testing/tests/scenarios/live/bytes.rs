@@ -129,6 +129,58 @@ fn a_subscriber_less_than_a_window_behind_continues_and_can_request_a_jump() {
 }
 
 #[test]
+fn a_jump_never_goes_back_behind_the_start_of_a_character() {
+    let home = TestHome::started();
+    // The log ends with two of a character's three bytes.
+    let argv = ["sh", "-c", "printf 'ab\\344\\275'; read line; printf '\\240'; exec sleep 1000"];
+    let id = home.launch_with(json!({ "argv": argv })).id.to_string();
+    wait_until("all four bytes are there", || home.log(&id).len() == 4);
+    let mut live = Live::connect(&home);
+    live.subscribe(1, &id, json!({ "from": 0 }));
+    live.output(1, 0, 4);
+    live.send(json!({ "type": "jump", "id": 1 }));
+    assert_eq!(live.message("jump"), json!({ "type": "jump", "id": 1, "from": 4, "to": 4 }));
+    assert_eq!(live.message("screen")["offset"], 4);
+    // A subscription that starts here gets the whole character.
+    assert_eq!(live.subscribe(2, &id, json!({})), 2);
+    assert_eq!(live.message("screen")["offset"], 2);
+    assert_eq!(live.output(2, 2, 4), b"\xe4\xbd");
+}
+
+#[test]
+fn in_a_flood_a_subscriber_that_may_jump_gets_screens_instead_of_outdated_bytes() {
+    let home = TestHome::started();
+    let id = home.launch("flood_until_told").id.to_string();
+    let mut live = Live::connect(&home);
+    live.subscribe(1, &id, json!({ "window": 4096 }));
+    let mut before = Value::Null;
+    // Without pacing, a window of bytes comes between any two screens.
+    for _ in 0..10_000 {
+        match live.next() {
+            Frame::Output { offset, data, .. } => {
+                live.ack(1, offset + data.len() as u64);
+                before = Value::Null;
+            }
+            Frame::Text(message) if message["type"] == "screen" => {
+                live.ack(1, message["offset"].as_u64().expect("a number"));
+                before = message;
+            }
+            Frame::Text(jump) if jump["type"] == "jump" && before["type"] == "screen" => {
+                assert_eq!(jump["from"], before["offset"]);
+                assert!(jump["to"].as_u64() > jump["from"].as_u64(), "{jump}");
+                home.kill(&id);
+                return;
+            }
+            Frame::Text(message) => {
+                assert!(["lagging", "jump"].map(Value::from).contains(&message["type"]), "{message}");
+            }
+            Frame::Closed(code) => panic!("closed with {code:?}"),
+        }
+    }
+    panic!("every screen was followed by output");
+}
+
+#[test]
 fn a_subscription_to_truncated_output_jumps_to_the_first_byte_that_is_kept() {
     let home = TestHome::started_with(json!({ "sessions": { "maxOutputBytes": 1 << 20 } }));
     let id = home.run_to_end("flood 3000000").id.to_string();

@@ -5,9 +5,12 @@ use coven_testing::http::runtime;
 use coven_testing::{DEADLINE, TestHome};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::runtime::Runtime;
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::frame::Frame as RawFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
 /// A blocking client, so that a test can send other requests between two messages.
@@ -46,6 +49,26 @@ impl Live {
 
     pub fn send_binary(&mut self, bytes: &'static [u8]) {
         self.runtime.block_on(self.socket.send(Message::Binary(bytes.into()))).expect("open connection");
+    }
+
+    /// Sends a message that the daemon may refuse before it has read all of it.
+    pub fn send_refused(&mut self, message: Message) {
+        let _ = self.runtime.block_on(self.socket.send(message));
+    }
+
+    /// Sends one text message in several frames.
+    pub fn send_fragments(&mut self, parts: Vec<String>) {
+        let last = parts.len() - 1;
+        for (number, part) in parts.into_iter().enumerate() {
+            let code = OpCode::Data(if number == 0 { Data::Text } else { Data::Continue });
+            let frame = RawFrame::message(part, code, number == last);
+            self.send_refused(Message::Frame(frame));
+        }
+    }
+
+    /// Sends bytes that are not a whole frame.
+    pub fn send_raw(&mut self, bytes: &[u8]) {
+        self.runtime.block_on(self.socket.get_mut().write_all(bytes)).expect("it is open");
     }
 
     pub fn next(&mut self) -> Frame {

@@ -73,7 +73,7 @@ fn an_expired_or_unknown_cursor_is_a_gap() {
     );
     home.start();
     let mut live = Live::connect(&home);
-    for since in [0, 1_000_000] {
+    for since in [0, 1_000_000, u64::MAX] {
         live.send(json!({ "type": "subscribe", "id": 1, "topic": "events", "since": since }));
         live.message("subscribed");
         let gap = live.message("gap");

@@ -7,4 +7,5 @@ mod input;
 mod refusals;
 mod restart;
 mod rows;
+mod unread;
 mod viewers;

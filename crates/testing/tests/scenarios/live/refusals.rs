@@ -2,10 +2,11 @@
 
 use coven_testing::TestHome;
 use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
 
-use super::client::Live;
+use super::client::{Frame, Live};
 
-const MISSING: &str = "00000000-0000-7000-8000-000000000000";
+pub const MISSING: &str = "00000000-0000-7000-8000-000000000000";
 
 #[test]
 fn every_bad_message_has_its_error_and_the_connection_stays_open() {
@@ -56,6 +57,8 @@ fn every_bad_message_has_its_error_and_the_connection_stays_open() {
         (subscribe(json!({ "on_lag": "cry" })), "invalid_request", "cry", Some(9), None),
         (subscribe(json!({ "window": 0 })), "invalid_request", "window", Some(9), None),
         (subscribe(json!({ "from": 1_000_000 })), "invalid_request", "beyond", Some(9), None),
+        (subscribe(json!({ "from": u64::MAX })), "invalid_request", "beyond", Some(9), None),
+        (subscribe(json!({ "from": 1_000_000, "mode": "rows" })), "invalid_request", "beyond", Some(9), None),
         (subscribe(json!({ "session_id": "12" })), "invalid_request", "id", Some(9), None),
         (subscribe(json!({ "session_id": MISSING })), "session_not_found", MISSING, Some(9), None),
         (typed(MISSING, json!({ "data": "x" })), "session_not_found", MISSING, None, Some(3)),
@@ -69,6 +72,20 @@ fn every_bad_message_has_its_error_and_the_connection_stays_open() {
             "1000",
             None,
             None,
+        ),
+        (
+            json!({ "type": "resize", "session_id": running, "rows": 65535, "cols": 65535, "request": 2 }),
+            "invalid_request",
+            "1000",
+            None,
+            Some(2),
+        ),
+        (
+            json!({ "type": "resize", "session_id": running, "rows": 24, "cols": 65536, "request": 2 }),
+            "invalid_request",
+            "65536",
+            None,
+            Some(2),
         ),
         (
             json!({ "type": "resize", "session_id": ended, "rows": 9, "cols": 9 }),
@@ -125,11 +142,52 @@ fn the_number_of_subscriptions_is_limited_and_ended_ones_do_not_count() {
 }
 
 #[test]
-fn a_message_that_is_too_long_gets_an_error_before_the_connection_ends() {
+fn a_message_that_is_too_long_ends_the_connection_with_its_code() {
+    let home = TestHome::started();
+    let long = "x".repeat((1 << 20) + 1);
+    let half = || long[..600_000].to_owned();
+    // A frame whose header announces a terabyte, and nothing of it.
+    let header = [&[0x82, 0xff][..], &(1u64 << 40).to_be_bytes(), &[0; 4]].concat();
+    let ways: [(&str, &dyn Fn(&mut Live)); 4] = [
+        ("text", &|live| live.send_refused(Message::text(long.clone()))),
+        ("binary", &|live| live.send_refused(Message::binary(long.clone().into_bytes()))),
+        ("fragments", &|live| live.send_fragments(vec![half(), half()])),
+        ("a header", &|live| live.send_raw(&header)),
+    ];
+    for (name, send) in ways {
+        let mut live = Live::connect(&home);
+        send(&mut live);
+        let error = live.message("error")["error"].clone();
+        assert_eq!(error["code"], "invalid_request", "{name}: {error}");
+        assert!(error["message"].as_str().is_some_and(|text| text.contains("too long")), "{name}: {error}");
+        assert_eq!(live.next(), Frame::Closed(Some(1009)), "{name}");
+    }
+    // The longest message that is allowed, in fragments.
+    let mut live = Live::connect(&home);
+    live.send_fragments(vec![long[..1 << 19].to_owned(), long[..1 << 19].to_owned()]);
+    assert_eq!(live.message("error")["error"]["code"], "invalid_request");
+    live.expect_silence();
+}
+
+#[test]
+fn an_error_quotes_only_the_start_of_a_long_message() {
     let home = TestHome::started();
     let mut live = Live::connect(&home);
-    live.send_text(&"x".repeat((1 << 20) + 1));
-    assert!(live.message("error")["error"]["message"].as_str().is_some_and(|text| text.contains("too long")));
+    live.send(json!({ "type": "é".repeat(100_000), "request": 3 }));
+    let error = live.message("error");
+    let text = error["error"]["message"].as_str().expect("a message");
+    assert_eq!(error["request"], 3);
+    assert!(text.len() < 500 && text.contains("éé") && text.ends_with('…'), "{text}");
+}
+
+#[test]
+fn an_archived_session_is_shown_like_any_other() {
+    let home = TestHome::started();
+    let id = home.run_to_end("say done").id.to_string();
+    assert_eq!(home.act(&id, "archive").status, 200);
+    let mut live = Live::connect(&home);
+    live.subscribe(1, &id, json!({ "from": 0 }));
+    assert_eq!(live.all_output(1, 0).0, home.log(&id));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::client::Live;
 /// The most memory that the daemon may use for a stalled viewer: its frame, its tasks and its buffers.
 const BYTES_PER_VIEWER: u64 = 1 << 20;
 
-fn memory(pid: u32) -> u64 {
+pub fn memory(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("its memory");
     line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).expect("a number") << 10
