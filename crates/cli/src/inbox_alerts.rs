@@ -13,7 +13,11 @@ use coven_host::home::Home;
 /// Returns the inbox item that an event announces, if it is still pending.
 pub async fn new_inbox_item(client: &mut Client, event: &SseEvent) -> Result<Option<InboxItem>, ClientError> {
     match event.kind.as_str() {
-        "permission.requested" | "question_set.asked" | "question.asked" | "task.pending_merge" | "task.blocked" => {
+        "permission.requested"
+        | "question_set.asked"
+        | "terminal_prompt.asked"
+        | "task.pending_merge"
+        | "task.blocked" => {
             let record: EventRecord = serde_json::from_str(&event.data)?;
             Ok(item(client, &record.subject).await?.filter(|item| item.status == InboxStatus::Pending))
         }

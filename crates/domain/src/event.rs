@@ -15,20 +15,20 @@ use crate::terminal_prompt::TerminalPrompt;
 use crate::workflow::WorkflowRun;
 use crate::{SessionId, Timestamp};
 
-/// Every kind of event there is, and what it tells. Programs rely on the names.
+/// Every kind of event and its meaning. Programs rely on the names.
 pub const KINDS: [(&str, &str); 81] = [
-    ("session.created", "there is a session; its harness does not run yet"),
-    ("session.launching", "its harness is being started"),
-    ("session.running", "its harness runs"),
-    ("session.finishing", "it was asked to end"),
-    ("session.completed", "its harness ended by itself, without an error or when it was asked to"),
-    ("session.failed", "its harness could not be started, or ended with an error"),
-    ("session.killed", "somebody ended it"),
-    ("session.exited", "the harness of a killed one is gone"),
+    ("session.created", "a session was created; its harness is not running yet"),
+    ("session.launching", "the session's harness is being started"),
+    ("session.running", "the session's harness is running"),
+    ("session.finishing", "the session was asked to finish"),
+    ("session.completed", "the session's harness exited without an error, or after a request to finish"),
+    ("session.failed", "the session's harness could not be started, or exited with an error"),
+    ("session.killed", "the session was killed"),
+    ("session.exited", "the harness of a killed session has exited"),
     ("session.unended", "some processes of a killed session are still alive after SIGKILL"),
     ("session.orphaned", "the session's harness is gone and its exit status is unknown"),
     ("session.idled_out", "the session reached its idle timeout and was ended"),
-    ("session.refused", "the ACP handshake with the session's agent failed"),
+    ("session.open_failed", "the ACP handshake with the session's agent failed"),
     ("session.renamed", "the session's title was changed"),
     ("session.archived", "the session was archived"),
     ("session.summoned", "the session was restored from the archive"),
@@ -52,49 +52,49 @@ pub const KINDS: [(&str, &str); 81] = [
     ("question_set.abandoned", "the program that asked has exited"),
     ("question_set.dismissed", "the set was removed from the list"),
     ("repo.added", "a repository was added"),
-    ("repo.removed", "it was removed; its sessions stay"),
-    ("task.created", "there is a task"),
-    ("task.imported", "it was taken over from an older store"),
-    ("task.updated", "its fields were changed"),
-    ("task.claimed", "an agent begins to work on it"),
-    ("task.renewed", "its agent lives, and keeps it"),
-    ("task.lease_lost", "nobody works on it although somebody claimed it"),
-    ("task.released", "it was given back"),
-    ("task.pending_merge", "its work is there to be reviewed"),
-    ("task.merge_failed", "it was approved and could not be merged"),
-    ("task.rejected", "its work was sent back"),
-    ("task.blocked", "it waits for a human"),
-    ("task.unblocked", "it can be begun again"),
-    ("task.closed", "nothing more is to be done for it"),
-    ("task.deleted", "it was deleted"),
-    ("task.rescued", "work of it that was not merged is kept under a ref"),
-    ("agent.starting", "somebody is about to work on a step of a task"),
-    ("agent.launching", "its session was made"),
-    ("agent.started", "it works"),
-    ("agent.reattached", "it lived on while no daemon ran"),
-    ("agent.completed", "it did its step"),
-    ("agent.failed", "it did not"),
-    ("agent.killed", "it was ended"),
-    ("agent.imported", "it was taken over from an older store"),
-    ("workflow.started", "a run of a workflow began"),
-    ("workflow.retried", "it goes on at the step that failed"),
-    ("workflow.step.started", "its next step begins"),
-    ("workflow.advanced", "steps were skipped, or a loop entered"),
-    ("workflow.stopping", "a request ends the run; its process is being ended"),
-    ("workflow.merge_pending", "its work waits for a review"),
-    ("workflow.merge_approved", "somebody agreed to the merge"),
-    ("workflow.merge_failed", "it was not merged"),
-    ("workflow.rejected", "its work was sent back"),
-    ("workflow.blocked", "it waits for a human"),
-    ("workflow.failed", "it ended with an error"),
-    ("workflow.cancelled", "somebody ended it"),
-    ("workflow.completed", "it is done"),
-    ("workflow.imported", "it was taken over from an older store"),
-    ("question.asked", "an agent waits at its terminal for somebody to type"),
-    ("question.answered", "somebody answered"),
-    ("question.delivered", "the answer was typed"),
-    ("question.abandoned", "its terminal went on without one"),
-    ("question.imported", "it was taken over from an older store"),
+    ("repo.removed", "a repository was removed; its sessions stay"),
+    ("task.created", "a task was created"),
+    ("task.imported", "a task was imported from an older store"),
+    ("task.updated", "the task's fields were changed"),
+    ("task.claimed", "an agent claimed the task and starts to work on it"),
+    ("task.lease_renewed", "the lease of the task's agent was renewed"),
+    ("task.lease_lost", "the lease of the task expired; no agent works on it"),
+    ("task.released", "the task was released and is open again"),
+    ("task.pending_merge", "the task's work is ready for review"),
+    ("task.merge_failed", "the task's work was approved but could not be merged"),
+    ("task.rejected", "the task's work was rejected"),
+    ("task.blocked", "the task needs a human"),
+    ("task.unblocked", "the task can be started again"),
+    ("task.closed", "the task was closed"),
+    ("task.deleted", "the task was deleted"),
+    ("task.rescued", "unmerged work of the task was saved to a ref"),
+    ("agent.starting", "an agent is about to start a step of a task"),
+    ("agent.launching", "the agent's session was created"),
+    ("agent.started", "the agent is running"),
+    ("agent.reattached", "the agent kept running while no daemon was running"),
+    ("agent.completed", "the agent completed its step"),
+    ("agent.failed", "the attempt failed"),
+    ("agent.killed", "the agent was killed"),
+    ("agent.imported", "an agent was imported from an older store"),
+    ("workflow.started", "a workflow run started"),
+    ("workflow.retried", "the run continues at the step that failed"),
+    ("workflow.step.started", "the next step of the run started"),
+    ("workflow.advanced", "the run skipped steps or entered a loop"),
+    ("workflow.stopping", "the run was asked to stop; its process is being ended"),
+    ("workflow.merge_pending", "the run's work waits for a review"),
+    ("workflow.merge_approved", "the merge was approved"),
+    ("workflow.merge_failed", "the merge failed"),
+    ("workflow.rejected", "the run's work was rejected"),
+    ("workflow.blocked", "the run needs a human"),
+    ("workflow.failed", "the run failed"),
+    ("workflow.cancelled", "the run was cancelled"),
+    ("workflow.completed", "the run completed"),
+    ("workflow.imported", "a run was imported from an older store"),
+    ("terminal_prompt.asked", "an agent waits for input at its terminal"),
+    ("terminal_prompt.answered", "the terminal prompt was answered"),
+    ("terminal_prompt.delivered", "the answer was typed into the terminal"),
+    ("terminal_prompt.abandoned", "the agent continued without an answer"),
+    ("terminal_prompt.imported", "a terminal prompt was imported from an older store"),
     ("operation.started", "a request started an operation"),
     ("operation.progress", "the operation made progress; at most ten such events per second and operation"),
     ("operation.completed", "the operation completed; the record has its result"),
@@ -102,6 +102,25 @@ pub const KINDS: [(&str, &str); 81] = [
     ("operation.cancelled", "the operation was stopped before it finished"),
     ("retention.swept", "expired records were deleted; the payload lists them"),
 ];
+
+/// Kinds that older versions stored under another name, with the current name.
+const RENAMED_KINDS: [(&str, &str); 7] = [
+    ("question.abandoned", "terminal_prompt.abandoned"),
+    ("question.answered", "terminal_prompt.answered"),
+    ("question.asked", "terminal_prompt.asked"),
+    ("question.delivered", "terminal_prompt.delivered"),
+    ("question.imported", "terminal_prompt.imported"),
+    ("session.refused", "session.open_failed"),
+    ("task.renewed", "task.lease_renewed"),
+];
+
+/// Returns the current name of a stored kind.
+pub fn current_kind(stored: String) -> String {
+    match RENAMED_KINDS.iter().find(|(older, _)| *older == stored) {
+        Some((_, current)) => (*current).to_owned(),
+        None => stored,
+    }
+}
 
 /// A stored event. Numbers are global, increasing and never reused. A replaced event leaves a gap.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,4 +163,18 @@ pub enum EventBody<'a> {
     Swept(&'a SweepReport),
     /// An event without a record: the payload itself.
     Payload(&'a Value),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_renamed_kind_has_a_current_name_and_other_kinds_stay() {
+        for (older, current) in RENAMED_KINDS {
+            assert!(KINDS.iter().any(|(kind, _)| *kind == current) && KINDS.iter().all(|(kind, _)| *kind != older));
+            assert_eq!(current_kind(older.to_owned()), current);
+        }
+        assert_eq!(current_kind("task.closed".to_owned()), "task.closed");
+    }
 }

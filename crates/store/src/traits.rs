@@ -84,7 +84,7 @@ pub enum Change {
         workflow: WorkflowRun,
         event: &'static str,
     },
-    /// A new or changed terminal prompt: `question.asked`, `question.answered`, …
+    /// A new or changed terminal prompt: `terminal_prompt.asked`, `terminal_prompt.answered`, …
     TerminalPromptChanged {
         question: TerminalPrompt,
         event: &'static str,

@@ -170,7 +170,7 @@ fn everything_is_read_and_then_only_what_changed() {
         200,
         json!({"items": [terminal("q", "5e550000-0000-4000-8000-000000000001")], "next": null}),
     );
-    rig.daemon.emit("question.asked", "q", &json!({}));
+    rig.daemon.emit("terminal_prompt.asked", "q", &json!({}));
     assert_eq!(rig.feed.next(), Report::Inbox(vec![terminal("q", "5e550000-0000-4000-8000-000000000001")]));
     rig.daemon.emit("task.deleted", "t9", &json!({}));
     assert_eq!(rig.feed.next(), Report::Gone("t9".into()));

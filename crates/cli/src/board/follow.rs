@@ -104,7 +104,7 @@ fn changes(events: &[SseEvent]) -> Changes {
         }
         let (noun, _) = event.kind.split_once('.').unwrap_or((&event.kind, ""));
         // Claims are renewed all the time and change nothing that is shown.
-        if event.kind == "task.renewed"
+        if event.kind == "task.lease_renewed"
             || !matches!(noun, "task" | "agent" | "workflow" | "permission" | "question_set" | "question")
         {
             continue;
@@ -159,7 +159,7 @@ mod tests {
             event("workflow.step.started", "w", run),
             event("agent.started", "a", json!({"agent": worker})),
             event("session.exited", "s", json!({})),
-            event("task.renewed", "other", json!({})),
+            event("task.lease_renewed", "other", json!({})),
             event("permission.requested", "p", json!({})),
         ];
         let expected =

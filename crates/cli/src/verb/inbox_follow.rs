@@ -50,8 +50,8 @@ fn changed(events: &[SseEvent]) -> Option<BTreeSet<String>> {
         match event.kind.as_str() {
             "gap" => return None,
             // Lease renewals are frequent and never change the inbox.
-            "task.renewed" => {}
-            kind if ["permission.", "question_set.", "question.", "task."]
+            "task.lease_renewed" => {}
+            kind if ["permission.", "question_set.", "terminal_prompt.", "task."]
                 .iter()
                 .any(|noun| kind.starts_with(noun)) =>
             {

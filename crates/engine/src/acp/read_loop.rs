@@ -137,7 +137,7 @@ impl Engine {
         tracing::warn!(session = %id, "ending a session that its agent could not open");
         let reason = reason.to_owned();
         let changed = self
-            .change_session(id, "refused", move |session, now| {
+            .change_session(id, "open_failed", move |session, now| {
                 super::super::termination::ensure_live(session)?;
                 session.open_failed(&reason, now);
                 Ok::<(), crate::error::EngineError>(())

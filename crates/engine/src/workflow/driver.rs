@@ -394,7 +394,7 @@ impl Engine {
             return Ok(());
         };
         task.renewed(now.after(self.config.store.lease()));
-        let renewed = Change::TaskChanged { task, event: "renewed", changes: vec![], by: SYSTEM.to_owned() };
+        let renewed = Change::TaskChanged { task, event: "lease_renewed", changes: vec![], by: SYSTEM.to_owned() };
         tx.record(renewed, now).await?;
         Ok(self.commit(tx).await?)
     }

@@ -135,7 +135,7 @@ impl Engine {
                 tx.record(Change::AgentChanged { agent, event: "starting" }, now).await?;
                 tx.record(Change::RunChanged { workflow: rows.workflow, event: "step.started" }, now).await?;
                 let renewed =
-                    Change::TaskChanged { task: rows.task, event: "renewed", changes: vec![], by: SYSTEM.into() };
+                    Change::TaskChanged { task: rows.task, event: "lease_renewed", changes: vec![], by: SYSTEM.into() };
                 tx.record(renewed, now).await?;
                 self.commit(tx).await?;
                 Ok(NextAction::Continue)

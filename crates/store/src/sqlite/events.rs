@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use coven_domain::Timestamp;
-use coven_domain::event::{Event, EventBody};
+use coven_domain::event::{Event, EventBody, current_kind};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{count, integer, unsigned};
@@ -75,7 +75,7 @@ pub(super) fn after(connection: &Connection, number: u64, limit: usize) -> Resul
     while let Some(row) = rows.next()? {
         events.push(Event {
             number: unsigned(row.get(0)?)?,
-            kind: row.get(1)?,
+            kind: current_kind(row.get(1)?),
             subject: row.get(2)?,
             at: Timestamp::from_millis(row.get(3)?),
             payload: row.get(4)?,

@@ -310,7 +310,7 @@ fn write(connection: &Connection, recorder: &mut Recorder, change: &Change, now:
         }
         Change::TerminalPromptChanged { question, event } => {
             terminal_prompts::put(connection, question)?;
-            let (kind, subject) = (format!("question.{event}"), question.id.to_string());
+            let (kind, subject) = (format!("terminal_prompt.{event}"), question.id.to_string());
             recorder.add(connection, kind, subject, now, EventBody::TerminalPrompt(question))
         }
         Change::RunChanged { workflow, event } => {

@@ -22,7 +22,7 @@ const WRITE: &str = "COVEN_WRITE_SNAPSHOTS";
 const EVENTS: &str = "accept: application/json; the first event of each kind, sorted by kind";
 
 /// Events that depend on time: they may or may not occur.
-const TIMED_EVENTS: [&str; 3] = ["operation.progress", "task.renewed", "session.output"];
+const TIMED_EVENTS: [&str; 3] = ["operation.progress", "task.lease_renewed", "session.output"];
 
 pub fn is_writing() -> bool {
     std::env::var_os(WRITE).is_some_and(|value| value == "1")

@@ -225,7 +225,7 @@ fn a_claim_is_renewed_while_its_agent_runs() {
     let agent = home.wait_for_agent(&id);
     let first = home.task(&id).task.claimed_until.expect("a claim");
     wait_until("the claim is renewed three times", || {
-        home.events_since("0").items.iter().filter(|event| event.kind == "task.renewed").count() >= 3
+        home.events_since("0").items.iter().filter(|event| event.kind == "task.lease_renewed").count() >= 3
     });
     let task = home.task(&id).task;
     assert!(task.claimed_until.expect("a claim") > first && task.status == TaskState::InProgress);
