@@ -334,7 +334,7 @@ impl Holder {
         let exit = Reply::Exited { status, end };
         let mut is_sent = true;
         for viewer in &mut self.viewers {
-            is_sent &= viewer.tell_exit(&exit, end);
+            is_sent &= viewer.queue_exit(&exit, end);
         }
         is_sent || self.linger_until.is_some_and(|until| now >= until)
     }

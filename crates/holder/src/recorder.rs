@@ -228,7 +228,7 @@ impl Recorder {
     }
 
     /// Writes pending records so that readers of the journal see them.
-    pub fn settle(&mut self) {
+    pub fn flush(&mut self) {
         self.close_window();
         self.write_waiting();
     }

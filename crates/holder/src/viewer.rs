@@ -220,7 +220,7 @@ impl Viewer {
     }
 
     /// Sends the end of the log and the number of journal records to a watching client if they changed.
-    pub fn tell_progress(&mut self, (end, records): (u64, u64)) {
+    pub fn queue_progress(&mut self, (end, records): (u64, u64)) {
         if self.progress.is_some_and(|known| known != (end, records)) && !self.wants_to_send() {
             self.progress = Some((end, records));
             self.queue_reply(&Reply::Progress { end, records });
@@ -228,7 +228,7 @@ impl Viewer {
     }
 
     /// Sends the exit as the last frame, after all output. Returns true if it is sent or the client cannot receive it.
-    pub fn tell_exit(&mut self, exit: &Reply, end: u64) -> bool {
+    pub fn queue_exit(&mut self, exit: &Reply, end: u64) -> bool {
         if !self.is_handshake_done {
             return true;
         }

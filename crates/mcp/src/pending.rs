@@ -119,7 +119,7 @@ impl PendingSets {
         let mut may_have_ended = true;
         loop {
             let changed = wait.changed.notified();
-            if may_have_ended && let Some(ended) = waiter.look()? {
+            if may_have_ended && let Some(ended) = waiter.poll()? {
                 return Ok(ended);
             }
             may_have_ended = tokio::select! {

@@ -137,7 +137,7 @@ impl Pen {
 
 /// Removes wrap marks that printing cannot reproduce: on the last row, and on a row whose last cell is printed again
 /// for a pending wrap. The original grid is changed too, so that it and the copy stay equal.
-pub(crate) fn settle(grid: &mut Grid<Cell>) {
+pub(crate) fn clear_pending_wraps(grid: &mut Grid<Cell>) {
     let bottom = grid.bottommost_line();
     let last = grid.last_column();
     let pending = [&grid.cursor, &grid.saved_cursor].map(|cursor| cursor.input_needs_wrap.then_some(cursor.point.line));

@@ -21,7 +21,7 @@ pub(crate) fn snapshot(model: &mut Model) -> Vec<u8> {
     if model.is_alternate() {
         paint_primary_behind(model, &mut pen);
     }
-    pen::settle(model.term.grid_mut());
+    pen::clear_pending_wraps(model.term.grid_mut());
     pen.paint(model.grid());
     write_titles(model, &mut pen.out);
     write_colors(model, &mut pen.out);
@@ -36,7 +36,7 @@ fn paint_primary_behind(model: &mut Model, pen: &mut Pen) {
     let saved = model.saved[PRIMARY];
     let keyboard = model.keyboard[PRIMARY].clone();
     model.with_primary(|grid| {
-        pen::settle(grid);
+        pen::clear_pending_wraps(grid);
         pen.paint(grid);
         keyboard.write(&mut pen.out);
         // Margins are not set yet, so every row can be addressed even in origin mode.

@@ -48,7 +48,7 @@ impl Holder {
         let (first, end, progress) = (self.recorder.first(), self.recorder.end(), self.recorder.progress());
         for viewer in &mut self.viewers {
             viewer.catch_up(&self.spec.dir, first, end);
-            viewer.tell_progress(progress);
+            viewer.queue_progress(progress);
         }
         for index in 0..self.viewers.len() {
             if self.viewers[index].is_paused() && self.wants_input() {
@@ -136,7 +136,7 @@ impl Holder {
             Request::Follow { from } => viewer.follow(from),
             Request::Watch => {
                 viewer.watch();
-                viewer.tell_progress((self.recorder.end(), self.recorder.records()));
+                viewer.queue_progress((self.recorder.end(), self.recorder.records()));
             }
             Request::Input(bytes) => {
                 if is_typed(&bytes) {
@@ -164,7 +164,7 @@ impl Holder {
             Request::CloseInput => self.is_input_closing = true,
             Request::Sync => {
                 // The client may read the journal next, so write pending records to it first.
-                self.recorder.settle();
+                self.recorder.flush();
                 self.viewers[index].queue_reply(&Reply::Accepted);
             }
         }

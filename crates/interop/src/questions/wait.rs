@@ -46,7 +46,7 @@ impl QuestionFolder {
         }
         match self.end_without_answer(id, QuestionSetState::TimedOut, clock::now()) {
             // Another process ended the set first.
-            Ok(false) => Ok(waiter.look()?.unwrap_or(Waited::TimedOut)),
+            Ok(false) => Ok(waiter.poll()?.unwrap_or(Waited::TimedOut)),
             Ok(true) => Ok(Waited::TimedOut),
             Err(QuestionError::NotFound { .. }) => Ok(Waited::Gone),
             Err(error) => Err(error),
@@ -55,7 +55,7 @@ impl QuestionFolder {
 
     /// Returns the outcome of the set without waiting, or `None` if it is pending.
     pub fn outcome(&self, id: &QuestionSetId, call_id: Option<&str>) -> Result<Option<Waited>, QuestionError> {
-        self.waiter(id, call_id).look()
+        self.waiter(id, call_id).poll()
     }
 
     /// Returns a waiter for callers that do not block a thread: call `look`, wait for a `FolderWatch` event or
@@ -99,7 +99,7 @@ impl Waiter {
     ) -> Result<Option<Waited>, QuestionError> {
         let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let interval = Self::pause(watch.is_some());
-        if let Some(ended) = self.look()? {
+        if let Some(ended) = self.poll()? {
             return Ok(Some(ended));
         }
         loop {
@@ -116,7 +116,7 @@ impl Waiter {
                 }
             };
             if (is_notified || self.has_changed())
-                && let Some(ended) = self.look()?
+                && let Some(ended) = self.poll()?
             {
                 return Ok(Some(ended));
             }
@@ -124,7 +124,7 @@ impl Waiter {
     }
 
     /// Returns the outcome of the set, or `None` if it is pending.
-    pub fn look(&self) -> Result<Option<Waited>, QuestionError> {
+    pub fn poll(&self) -> Result<Option<Waited>, QuestionError> {
         match set::with_attempts(|| self.check_once()) {
             Err(QuestionError::NotFound { .. }) => Ok(Some(Waited::Gone)),
             Err(QuestionError::Malformed { file: ANSWERS, .. } | QuestionError::BadAnswers(_)) => {

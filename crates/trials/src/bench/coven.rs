@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::http::Connection;
 use super::pattern::{BANNER, Kind};
 use super::program::{COLS, ROWS};
-use super::pty::{PATIENCE, Terminal};
+use super::pty::{STEP_TIMEOUT, Terminal};
 use super::{Bench, Outcome, pattern, proc};
 
 /// A home in a new folder. Dropping it stops the daemon and kills its sessions.
@@ -152,5 +152,5 @@ impl Drop for Coven {
 }
 
 fn wait_until_gone(socket: &Path) -> Outcome<()> {
-    super::eventually(PATIENCE, "the daemon to exit", || Ok(Connection::open(socket).is_err()))
+    super::eventually(STEP_TIMEOUT, "the daemon to exit", || Ok(Connection::open(socket).is_err()))
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::pattern::Kind;
-use super::pty::{PATIENCE, readable};
+use super::pty::{STEP_TIMEOUT, readable};
 use super::{Bench, Outcome};
 
 /// Control socket for a flooding program that is about to be launched.
@@ -39,7 +39,7 @@ impl Gate {
     /// Waits until the program connects.
     pub fn accept(&self) -> Outcome<Flood> {
         let listener = self.listener.try_clone()?.into();
-        if !readable(&listener, PATIENCE)? {
+        if !readable(&listener, STEP_TIMEOUT)? {
             return Err("the flooding program did not start".into());
         }
         let mut control = BufReader::new(self.listener.accept()?.0);

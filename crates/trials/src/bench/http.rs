@@ -10,7 +10,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::Outcome;
-use super::pty::PATIENCE;
+use super::pty::STEP_TIMEOUT;
 
 pub struct Connection {
     stream: BufReader<UnixStream>,
@@ -19,7 +19,7 @@ pub struct Connection {
 impl Connection {
     pub fn open(socket: &Path) -> Outcome<Self> {
         let stream = UnixStream::connect(socket)?;
-        stream.set_read_timeout(Some(PATIENCE * 4))?;
+        stream.set_read_timeout(Some(STEP_TIMEOUT * 4))?;
         Ok(Self { stream: BufReader::with_capacity(1 << 16, stream) })
     }
 

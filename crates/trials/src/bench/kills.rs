@@ -8,7 +8,7 @@ use serde_json::json;
 use super::coven::{Coven, Session};
 use super::flood::Gate;
 use super::pattern::{BANNER, Kind, Random};
-use super::pty::PATIENCE;
+use super::pty::STEP_TIMEOUT;
 use super::report::Row;
 use super::{Bench, Outcome, proc};
 
@@ -24,7 +24,7 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
 fn kill_and_start(home: &Coven) -> Outcome<()> {
     let pid = home.daemon_pid()?;
     kill_process(Pid::from_raw(pid as i32).ok_or("the daemon has pid 0")?, Signal::KILL)?;
-    super::eventually(PATIENCE, "the killed daemon to exit", || Ok(proc::is_gone(pid)))?;
+    super::eventually(STEP_TIMEOUT, "the killed daemon to exit", || Ok(proc::is_gone(pid)))?;
     home.start()
 }
 

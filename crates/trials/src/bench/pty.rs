@@ -16,7 +16,7 @@ use super::Outcome;
 use super::program::{COLS, ROWS};
 
 /// Timeout for operations that are normally immediate, on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const STEP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A program on a terminal whose master side is held here. Dropping it kills the program.
 pub struct Terminal {
@@ -89,7 +89,7 @@ impl Terminal {
     }
 
     fn read_for<T>(&self, needle: &[u8], found: impl Fn(&[u8]) -> Option<T>) -> Outcome<T> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + STEP_TIMEOUT;
         let mut seen: Vec<u8> = Vec::new();
         let mut buffer = [0; 1 << 16];
         loop {
@@ -118,7 +118,7 @@ impl Terminal {
     }
 
     pub fn read_some(&self) -> Outcome<()> {
-        if !readable(&self.master, PATIENCE)? {
+        if !readable(&self.master, STEP_TIMEOUT)? {
             return Err("timed out waiting for output on the terminal".into());
         }
         rustix::io::read(&self.master, &mut [0; 1 << 16])?;

@@ -33,7 +33,7 @@ pub enum Frame {
 impl LiveClient {
     pub fn open(home: &Coven) -> Outcome<Self> {
         let stream = UnixStream::connect(home.home().join("coven.sock"))?;
-        stream.set_read_timeout(Some(pty::PATIENCE))?;
+        stream.set_read_timeout(Some(pty::STEP_TIMEOUT))?;
         let (socket, _) = tungstenite::client(format!("ws://localhost{}", Live::ROUTE.path), stream)?;
         let mut client = Self { socket };
         client.expect("welcome")?;

@@ -132,7 +132,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// Cancels a turn that is still running, so that the next check starts with an idle agent.
-    pub fn settle(&self) -> Outcome<()> {
+    pub fn cancel_running_turn(&self) -> Outcome<()> {
         if self.agent()?.activity != Activity::Idle {
             // It fails only if the turn has just ended by itself.
             let _ = self.cancel();

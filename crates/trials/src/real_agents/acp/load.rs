@@ -50,7 +50,7 @@ impl Trial<'_> {
             )
             .into());
         }
-        self.say(later, "again")?;
+        self.send_prompt(later, "again")?;
         let messages = later.messages(0)?;
         let (replayed, new): (Vec<_>, Vec<_>) = messages.iter().partition(|message| message.content.is_replayed());
         let first_new = new.iter().position(|message| message.role == Role::User).map(|at| new[at].number);

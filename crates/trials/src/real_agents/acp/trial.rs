@@ -67,13 +67,13 @@ impl Trial<'_> {
     /// Runs all checks. After a failure the next ones run too, if the agent becomes idle.
     fn checks(&self, row: &mut AcpRow) {
         row.prompt = self.first_answer().into();
-        if self.conversation.settle().is_ok() {
+        if self.conversation.cancel_running_turn().is_ok() {
             row.permission = self.permission(row).unwrap_or_else(failed);
         }
-        if self.conversation.settle().is_ok() {
+        if self.conversation.cancel_running_turn().is_ok() {
             row.cancel = self.cancel().unwrap_or_else(failed);
         }
-        if self.conversation.settle().is_ok() {
+        if self.conversation.cancel_running_turn().is_ok() {
             row.daemon_killed = self.survives_the_daemon().into();
         }
         // A failed check may have left the daemon dead.
@@ -89,7 +89,7 @@ impl Trial<'_> {
 
     fn first_answer(&self) -> Outcome<String> {
         let started = Instant::now();
-        self.say(&self.conversation, "hello")?;
+        self.send_prompt(&self.conversation, "hello")?;
         Ok(seconds(started))
     }
 
@@ -124,7 +124,7 @@ impl Trial<'_> {
         if last >= 400 {
             return Err("the answer is complete despite the cancel".into());
         }
-        self.say(&self.conversation, "after-the-cancel")?;
+        self.send_prompt(&self.conversation, "after-the-cancel")?;
         if self.agent.trial.asking != Asking::Never {
             let cancelled = self.cancelled_while_it_asks("cancelled");
             cancelled.map_err(|error| format!("during a permission request: {error}"))?;
@@ -158,7 +158,7 @@ impl Trial<'_> {
         if stop.as_deref() != Some("end_turn") {
             return Err(format!("the answer is complete, but the stop reason is {stop:?}").into());
         }
-        self.say(&self.conversation, "after-the-daemon")?;
+        self.send_prompt(&self.conversation, "after-the-daemon")?;
         if self.agent.trial.asking == Asking::Never {
             return Ok("answer complete".to_owned());
         }
@@ -171,7 +171,7 @@ impl Trial<'_> {
     }
 
     /// Sends a short prompt and checks that prompt and answer appear once.
-    pub fn say(&self, conversation: &Conversation, word: &str) -> Outcome<()> {
+    pub fn send_prompt(&self, conversation: &Conversation, word: &str) -> Outcome<()> {
         let answer = format!("{word}-from-{}", self.agent.name);
         let turn = conversation.prompt(&format!("say {answer}"))?;
         turn.wait_for(&answer)?;

@@ -34,7 +34,7 @@ impl Client {
     /// Starts a client and opens a connection. Returns the client and its `opened` event.
     pub fn open(sdk: &SdkClient, folder: &Path, coven: &Coven, takes_forms: bool) -> Outcome<(Self, Value)> {
         let mut client = Self::start(sdk, folder, coven)?;
-        client.tell(&json!({ "do": "open", "form": takes_forms, "modern": sdk.revision }))?;
+        client.send_command(&json!({ "do": "open", "form": takes_forms, "modern": sdk.revision }))?;
         let opened = client.hear("opened")?;
         Ok((client, opened))
     }
@@ -82,16 +82,16 @@ impl Client {
         Ok(Self { child, input, events, reader: Some(reader), progress: 0 })
     }
 
-    pub fn tell(&mut self, command: &Value) -> Outcome<()> {
+    pub fn send_command(&mut self, command: &Value) -> Outcome<()> {
         Ok(writeln!(self.input, "{command}")?)
     }
 
     pub fn call(&mut self, name: &str, arguments: &Value) -> Outcome<()> {
-        self.tell(&json!({ "do": "call", "name": name, "arguments": arguments }))
+        self.send_command(&json!({ "do": "call", "name": name, "arguments": arguments }))
     }
 
-    pub fn say(&mut self, said: &Value) -> Outcome<()> {
-        self.tell(&json!({ "do": "say", "said": said }))
+    pub fn answer_form(&mut self, answer: &Value) -> Outcome<()> {
+        self.send_command(&json!({ "do": "say", "said": answer }))
     }
 
     /// Waits for the next event of this kind. Fails if the call ends with another event.

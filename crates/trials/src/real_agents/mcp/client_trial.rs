@@ -96,7 +96,8 @@ impl ClientTrial<'_> {
     /// Checks that progress notifications prevent the client's call timeout.
     fn slow_human(&self) -> Outcome<String> {
         let (mut client, prompt) = (self.open(false)?, "Answered late?");
-        client.tell(&json!({ "do": "call", "name": ASK, "arguments": question(prompt), "keep_alive": true }))?;
+        client
+            .send_command(&json!({ "do": "call", "name": ASK, "arguments": question(prompt), "keep_alive": true }))?;
         let started = Instant::now();
         let id = self.desk.asked(prompt, || None)?.id;
         while client.progress < NOTIFICATIONS_IN_OVER_A_MINUTE {
@@ -114,7 +115,8 @@ impl ClientTrial<'_> {
     fn gives_up(&self) -> Outcome<String> {
         let (mut client, prompt) = (self.open(false)?, "Not waited for?");
         let limit = SHORT_CALL_TIMEOUT.as_millis();
-        client.tell(&json!({ "do": "call", "name": ASK, "arguments": question(prompt), "timeout_ms": limit }))?;
+        client
+            .send_command(&json!({ "do": "call", "name": ASK, "arguments": question(prompt), "timeout_ms": limit }))?;
         let id = self.desk.asked(prompt, || None)?.id;
         client.hear("error")?;
         self.desk.abandoned(&id)
@@ -124,7 +126,7 @@ impl ClientTrial<'_> {
         let (mut client, prompt) = (self.open(false)?, "Cancelled?");
         client.call(ASK, &question(prompt))?;
         let id = self.desk.asked(prompt, || None)?.id;
-        client.tell(&json!({ "do": "cancel" }))?;
+        client.send_command(&json!({ "do": "cancel" }))?;
         client.hear("error")?;
         self.desk.abandoned(&id)
     }

@@ -17,7 +17,7 @@ impl ClientTrial<'_> {
     pub fn form_accepted(&self) -> Outcome<String> {
         let prompt = "Said in the form?";
         let (mut client, id) = self.form(prompt)?;
-        client.say(&json!({ "action": "accept", "content": { "question_1": "PostgreSQL" } }))?;
+        client.answer_form(&json!({ "action": "accept", "content": { "question_1": "PostgreSQL" } }))?;
         let answers = json!([{ "questionIndex": 0, "selected": ["PostgreSQL"] }]);
         expect(&client.hear("result")?, &id, prompt, "PostgreSQL", &answers)?;
         self.expect_status(&id, "completed")
@@ -28,12 +28,12 @@ impl ClientTrial<'_> {
         let decline = json!({ "action": "decline" });
         let prompt = "Declined automatically?";
         let (mut client, id) = self.form(prompt)?;
-        client.say(&decline)?;
+        client.answer_form(&decline)?;
         self.desk_answers(&mut client, &id, prompt)?;
 
         let (mut client, id) = self.form("Declined?")?;
         sleep(MIN_HUMAN_DELAY);
-        client.say(&decline)?;
+        client.answer_form(&decline)?;
         let result = client.hear("result")?;
         match result["data"]["status"] == "rejected" {
             true => self.expect_status(&id, "rejected"),
@@ -45,7 +45,7 @@ impl ClientTrial<'_> {
     pub fn form_closed(&self) -> Outcome<String> {
         let prompt = "Closed?";
         let (mut client, id) = self.form(prompt)?;
-        client.say(&json!({ "action": "cancel" }))?;
+        client.answer_form(&json!({ "action": "cancel" }))?;
         self.desk_answers(&mut client, &id, prompt)?;
         Ok("still pending".to_owned())
     }
@@ -61,7 +61,7 @@ impl ClientTrial<'_> {
             }
             Some(_) => {
                 // The form ended the call, so coven cannot withdraw it before the client closes it.
-                client.say(&json!({ "action": "accept", "content": { "question_1": "PostgreSQL" } }))?;
+                client.answer_form(&json!({ "action": "accept", "content": { "question_1": "PostgreSQL" } }))?;
                 Check::Limit("the first answer is kept".to_owned())
             }
         };
