@@ -9,8 +9,8 @@ use coven_domain::session::ExitStatus;
 use coven_holder::client::{HolderClient, HolderError, connect_socket};
 use coven_holder::wire::{Decoder, EndMode, Reply, Request, VERSION};
 
+use crate::fixture::{DEADLINE, Follower, Given, Holder, eventually, is_root, skip};
 use crate::player::Noise;
-use crate::stand::{DEADLINE, Follower, Given, Holder, eventually, is_root, skip};
 
 fn listener() -> Holder {
     let holder = Given::shell("stty -echo; echo ready; read a; echo got $a").start();
@@ -153,7 +153,7 @@ fn refuses_another_user() {
     std::fs::copy(exe, &copy).expect("enough disk space");
     let status = Command::new(&copy)
         .args(["--exact", "other_user_process", "--nocapture"])
-        .env(crate::stand::ROLE, "other user")
+        .env(crate::fixture::ROLE, "other user")
         .env("COVEN_TEST_DIR", holder.dir())
         .uid(65_534)
         .gid(65_534)

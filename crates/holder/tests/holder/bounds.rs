@@ -8,8 +8,8 @@ use coven_holder::journal::Record;
 use coven_holder::log::LogReader;
 use coven_holder::wire::{Reply, Request};
 
+use crate::fixture::{Given, eventually, is_root, log_from, skip};
 use crate::player::Noise;
-use crate::stand::{Given, eventually, is_root, log_from, skip};
 
 const MIB: usize = 1 << 20;
 
@@ -103,7 +103,7 @@ fn a_full_disk_blocks_the_harness_without_data_loss() {
     // The holder still replies and queues the input records.
     holder.type_in("typed on a full disk");
     holder.ask(&Request::Resize { rows: 30, cols: 90 });
-    assert!(crate::stand::is_alive(holder.pid));
+    assert!(crate::fixture::is_alive(holder.pid));
     std::fs::remove_file(&ballast).expect("the file exists");
     assert_eq!(holder.ends(), ExitStatus::Code(3));
     assert!(holder.log() == [Noise::bytes(8, 3 * MIB), b"end".to_vec()].concat(), "the log is complete");
@@ -133,7 +133,7 @@ fn an_exit_on_a_full_disk_is_recorded_once_there_is_space() {
     let _ = std::fs::write(&ballast, vec![0; 2 * MIB]);
     holder.type_in("\n");
     let pid = holder.pid;
-    eventually("the harness has exited", || (!crate::stand::is_alive(pid)).then_some(()));
+    eventually("the harness has exited", || (!crate::fixture::is_alive(pid)).then_some(()));
     assert!(!holder.records().iter().any(|it| matches!(it.record, Record::Exit(_))));
     std::fs::remove_file(&ballast).expect("the file exists");
     assert_eq!(holder.ends(), ExitStatus::Code(4));

@@ -4,8 +4,8 @@ use coven_domain::session::ExitStatus;
 use coven_holder::journal::Record;
 use coven_holder::wire::Request;
 
+use crate::fixture::{Follower, Given, eventually};
 use crate::player::Noise;
-use crate::stand::{Follower, Given, eventually};
 
 #[test]
 fn shell_output_is_in_the_log_and_the_exit_is_the_last_record() {

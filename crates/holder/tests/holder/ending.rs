@@ -6,7 +6,7 @@ use coven_domain::session::ExitStatus;
 use coven_holder::journal::Record;
 use coven_holder::wire::{EndMode, Request};
 
-use crate::stand::{Follower, Given, Holder, eventually, is_alive, kill, memmem, read_pid};
+use crate::fixture::{Follower, Given, Holder, eventually, is_alive, kill, memmem, read_pid};
 
 fn end(holder: &Holder, how: EndMode, grace_ms: u32) {
     holder.ask(&Request::End { how, grace_ms });

@@ -7,7 +7,7 @@ use coven_holder::journal::Record;
 use coven_holder::wire::{Reply, Request};
 use coven_holder::{LaunchReport, SOCKET, process};
 
-use crate::stand::{Given, eventually};
+use crate::fixture::{Given, eventually};
 
 fn fails(given: Given) -> String {
     let (holder, ready) = given.try_start();
@@ -163,5 +163,5 @@ fn the_log_survives_a_sigkill_of_the_holder() {
     assert!(matches!(holder.records()[0].record, Record::Start { .. }));
     // The holder's death closes the terminal, so the kernel sends SIGHUP to the harness.
     let pid = holder.pid;
-    eventually("the harness has exited", || (!crate::stand::is_alive(pid)).then_some(()));
+    eventually("the harness has exited", || (!crate::fixture::is_alive(pid)).then_some(()));
 }

@@ -5,8 +5,8 @@ use coven_holder::client::HolderError;
 use coven_holder::journal::Record;
 use coven_holder::wire::{MAX_BODY, Request};
 
+use crate::fixture::{Given, Holder, eventually};
 use crate::player::Noise;
-use crate::stand::{Given, Holder, eventually};
 
 /// Fills a frame together with its offset.
 const PIECE: usize = MAX_BODY - 8;

@@ -5,8 +5,8 @@ use coven_holder::JOURNAL;
 use coven_holder::journal::Record;
 use coven_holder::wire::{MAX_BODY, Request};
 
+use crate::fixture::{Follower, Given, Holder};
 use crate::player::Noise;
-use crate::stand::{Follower, Given, Holder};
 
 fn stderr(holder: &Holder) -> Vec<u8> {
     let bytes = |record| if let Record::Stderr(bytes) = record { bytes } else { Vec::new() };

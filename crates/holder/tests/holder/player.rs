@@ -64,7 +64,7 @@ pub fn play(script: &str) -> ! {
                 out = reopen(&path);
             }
             ["wait", path] => {
-                super::stand::eventually("a file", || std::fs::metadata(path).ok());
+                super::fixture::eventually("a file", || std::fs::metadata(path).ok());
             }
             _ => panic!("unknown command {command:?}"),
         }
@@ -126,6 +126,6 @@ fn reopen(path: &str) -> File {
     let null = File::options().read(true).write(true).open("/dev/null").expect("/dev/null exists");
     rustix::stdio::dup2_stdin(&null).expect("a descriptor");
     rustix::stdio::dup2_stderr(&null).expect("a descriptor");
-    super::stand::eventually("a file", || std::fs::metadata(path).ok());
+    super::fixture::eventually("a file", || std::fs::metadata(path).ok());
     File::options().read(true).write(true).open("/dev/tty").expect("the controlling terminal is still available")
 }

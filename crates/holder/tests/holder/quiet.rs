@@ -3,7 +3,7 @@
 use coven_holder::journal::Record;
 use coven_holder::wire::Request;
 
-use crate::stand::{Given, Holder, eventually};
+use crate::fixture::{Given, Holder, eventually};
 
 /// Returns the number of voluntary context switches of each holder thread. Each one means that the thread had woken up.
 fn wake_ups(holder: u32) -> Vec<(String, u64)> {
@@ -103,7 +103,7 @@ fn orphans_that_exit_leave_no_zombies() {
     let mut holder = Given::shell(script).start();
     holder.shows("ready");
     let (own, harness) = (holder.holder_pid(), holder.pid);
-    eventually("only the harness is left", || (crate::stand::descendants(own) == [harness]).then_some(()));
+    eventually("only the harness is left", || (crate::fixture::descendants(own) == [harness]).then_some(()));
     holder.type_in("\n");
     holder.ends();
     holder.check_files();

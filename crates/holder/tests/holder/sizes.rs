@@ -4,7 +4,7 @@ use coven_holder::client::HolderClient;
 use coven_holder::journal::Record;
 use coven_holder::wire::Request;
 
-use crate::stand::{Given, Holder, eventually};
+use crate::fixture::{Given, Holder, eventually};
 
 /// Returns every size of the session in order, with the records that were not in the journal yet.
 fn sizes(holder: &Holder) -> Vec<(u16, u16)> {

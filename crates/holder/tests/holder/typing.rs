@@ -5,8 +5,8 @@ use coven_domain::session::RecordInput;
 use coven_holder::journal::Record;
 use coven_holder::wire::{EndMode, MAX_BODY, Reply, Request};
 
+use crate::fixture::{Given, Holder, eventually, memmem};
 use crate::player::Noise;
-use crate::stand::{Given, Holder, eventually, memmem};
 
 fn inputs(holder: &Holder) -> Vec<Vec<u8>> {
     let input = |record| if let Record::Input(bytes) = record { Some(bytes) } else { None };

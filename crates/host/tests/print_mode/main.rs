@@ -2,9 +2,9 @@
 
 mod ending;
 mod failing;
+mod fixture;
 mod flowing;
 mod resuming;
-mod stand;
 
 /// Not a test: the entry point when a test starts this binary as another process.
 #[test]

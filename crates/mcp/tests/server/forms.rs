@@ -7,7 +7,7 @@ use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction, Protocol
 use rmcp::service::ClientLifecycleMode;
 use serde_json::json;
 
-use crate::stand::{Connected, Stand, client, data, finish, next, one_question, soon, start_call, text};
+use crate::fixture::{Connected, Fixture, client, data, finish, next, one_question, soon, start_call, text};
 
 fn accepted(content: serde_json::Value) -> ElicitResult {
     let mut result = ElicitResult::new(ElicitationAction::Accept);
@@ -17,25 +17,25 @@ fn accepted(content: serde_json::Value) -> ElicitResult {
 
 #[tokio::test]
 async fn an_answer_in_the_form_finishes_the_question_set() {
-    let stand = Stand::new();
-    let Connected { client, mut received, .. } = stand.connect(true).await;
+    let fixture = Fixture::new();
+    let Connected { client, mut received, .. } = fixture.connect(true).await;
     let asked = start_call(&client, "ask_user_questions", one_question()).await;
     let (form, answer) = next(&mut received.forms).await;
     let ElicitRequestParams::FormElicitationParams { message, .. } = form else { panic!("a form: {form:?}") };
     assert_eq!(message, "Which?");
-    let id = stand.pending();
+    let id = fixture.pending();
     answer.send(accepted(json!({"question_1": "B"}))).expect("the client waits");
     assert!(text(&finish(asked).await).ends_with("1. Which?\n→ B"));
-    assert_eq!(stand.state(&id), QuestionSetState::Completed);
+    assert_eq!(fixture.state(&id), QuestionSetState::Completed);
 }
 
 #[tokio::test]
 async fn an_answer_elsewhere_cancels_the_form() {
-    let stand = Stand::new();
-    let Connected { client, mut received, .. } = stand.connect(true).await;
+    let fixture = Fixture::new();
+    let Connected { client, mut received, .. } = fixture.connect(true).await;
     let asked = start_call(&client, "ask_user_questions", one_question()).await;
     let (_form, mut answer) = next(&mut received.forms).await;
-    stand.answer(&stand.pending(), "A");
+    fixture.answer(&fixture.pending(), "A");
     assert!(text(&finish(asked).await).ends_with("→ A"));
     let cancelled = next(&mut received.cancelled).await;
     assert_ne!(cancelled.request_id, Some(RequestId::Number(0)), "some clients treat id 0 as missing");
@@ -44,8 +44,8 @@ async fn an_answer_elsewhere_cancels_the_form() {
 
 #[tokio::test]
 async fn declining_the_form_rejects_and_closing_it_keeps_the_questions_open() {
-    let stand = Stand::new();
-    let Connected { client, mut received, .. } = stand.connect(true).await;
+    let fixture = Fixture::new();
+    let Connected { client, mut received, .. } = fixture.connect(true).await;
     let asked = start_call(&client, "ask_user_questions", one_question()).await;
     let (_, answer) = next(&mut received.forms).await;
     answer.send(ElicitResult::new(ElicitationAction::Decline)).expect("the client waits");
@@ -54,48 +54,48 @@ async fn declining_the_form_rejects_and_closing_it_keeps_the_questions_open() {
     for result in [ElicitResult::new(ElicitationAction::Cancel), accepted(json!({"question_1": "no such option"}))] {
         let asked = start_call(&client, "ask_user_questions", one_question()).await;
         let (_, answer) = next(&mut received.forms).await;
-        let id = stand.pending();
+        let id = fixture.pending();
         answer.send(result).expect("the client waits");
         // Sent after the reply on the same connection, so the server has processed the reply.
         let status = start_call(&client, "get_answered_questions", json!({"session_id": id.to_string()})).await;
         assert_eq!(data(&finish(status).await)["status"], "pending");
-        stand.answer(&id, "A");
+        fixture.answer(&id, "A");
         assert!(text(&finish(asked).await).ends_with("→ A"));
     }
 }
 
 #[tokio::test]
 async fn a_form_declined_too_fast_for_a_user_keeps_the_questions_open() {
-    let mut stand = Stand::new();
-    stand.options.min_human_response = Duration::from_secs(3600);
-    let Connected { client, mut received, .. } = stand.connect(true).await;
+    let mut fixture = Fixture::new();
+    fixture.options.min_human_response = Duration::from_secs(3600);
+    let Connected { client, mut received, .. } = fixture.connect(true).await;
     let asked = start_call(&client, "ask_user_questions", one_question()).await;
     let (_, answer) = next(&mut received.forms).await;
-    let id = stand.pending();
+    let id = fixture.pending();
     answer.send(ElicitResult::new(ElicitationAction::Decline)).expect("the client waits");
     // Sent after the reply on the same connection, so the server has processed the reply.
     let status = start_call(&client, "get_answered_questions", json!({"session_id": id.to_string()})).await;
     assert_eq!(data(&finish(status).await)["status"], "pending");
-    stand.answer(&id, "A");
+    fixture.answer(&id, "A");
     assert!(text(&finish(asked).await).ends_with("→ A"));
 }
 
 #[tokio::test]
 async fn a_form_that_fails_keeps_the_questions_open() {
-    let stand = Stand::new();
-    let Connected { client, mut received, .. } = stand.connect(true).await;
+    let fixture = Fixture::new();
+    let Connected { client, mut received, .. } = fixture.connect(true).await;
     let asked = start_call(&client, "ask_user_questions", one_question()).await;
     let (_, answer) = next(&mut received.forms).await;
     drop(answer);
-    let id = stand.pending();
-    stand.answer(&id, "B");
+    let id = fixture.pending();
+    fixture.answer(&id, "B");
     assert!(text(&finish(asked).await).ends_with("→ B"));
 }
 
 #[tokio::test]
 async fn without_server_requests_the_client_repeats_the_call_with_the_answer() {
-    let stand = Stand::new();
-    let (ours, _server) = stand.serve();
+    let fixture = Fixture::new();
+    let (ours, _server) = fixture.serve();
     let (handler, mut received) = client(true);
     let lifecycle = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
     let client = rmcp::service::serve_client_with_lifecycle(handler, tokio::io::split(ours), lifecycle);
@@ -104,7 +104,7 @@ async fn without_server_requests_the_client_repeats_the_call_with_the_answer() {
     let params = rmcp::model::CallToolRequestParams::new("ask_user_questions").with_arguments(arguments);
     let answers = async {
         let (_, answer) = next(&mut received.forms).await;
-        assert_eq!(stand.state(&stand.pending()), QuestionSetState::Pending);
+        assert_eq!(fixture.state(&fixture.pending()), QuestionSetState::Pending);
         answer.send(accepted(json!({"question_1": "A"}))).expect("the client waits");
     };
     let (result, ()) = tokio::join!(soon(client.call_tool(params)), answers);
@@ -113,15 +113,15 @@ async fn without_server_requests_the_client_repeats_the_call_with_the_answer() {
 
 #[tokio::test]
 async fn a_client_cannot_resume_the_call_of_another_client() {
-    let stand = Stand::new();
-    let first = stand.connect(false).await;
+    let fixture = Fixture::new();
+    let first = fixture.connect(false).await;
     let mut arguments = one_question();
     arguments["nonBlocking"] = json!(true);
     finish(start_call(&first.client, "ask_user_questions", arguments).await).await;
-    let id = stand.pending();
-    let second = stand.connect(false).await;
+    let id = fixture.pending();
+    let second = fixture.connect(false).await;
     let params = rmcp::model::CallToolRequestParams::new("ask_user_questions").with_request_state(id.to_string());
     let refused = soon(second.client.call_tool(params)).await.expect_err("another client's question set");
     assert!(refused.to_string().contains("requestState"), "{refused}");
-    assert_eq!(stand.state(&id), QuestionSetState::Pending);
+    assert_eq!(fixture.state(&id), QuestionSetState::Pending);
 }

@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 
 const DEADLINE: Duration = Duration::from_secs(20);
 
-pub struct Stand {
+pub struct Fixture {
     pub options: Options,
     _root: TempDir,
 }
@@ -82,7 +82,7 @@ pub struct Connected {
     pub server: JoinHandle<Result<(), coven_mcp::ServeError>>,
 }
 
-impl Stand {
+impl Fixture {
     pub fn new() -> Self {
         let root = tempfile::tempdir().expect("a folder");
         let options = Options {

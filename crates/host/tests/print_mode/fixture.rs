@@ -12,11 +12,11 @@ use coven_host::print_mode::{Cancel, PrintHarness, TurnDone, TurnError, TurnSpec
 /// Long enough for a busy machine; reaching it means that the test has failed.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
 
-pub struct Stand {
+pub struct Fixture {
     folder: tempfile::TempDir,
 }
 
-impl Stand {
+impl Fixture {
     pub fn new() -> Self {
         Self { folder: tempfile::tempdir().expect("a folder") }
     }
