@@ -1,7 +1,7 @@
-//! `coven daemon logs`: the end of the daemon's own log, and what is added to it.
+//! `coven daemon logs`: prints the end of the daemon's log, and follows it.
 
 use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
@@ -12,77 +12,117 @@ use coven_host::home::Home;
 use crate::failure::Failure;
 use crate::output;
 
-const LOOK_EVERY: Duration = Duration::from_millis(250);
-const PIECE: u64 = 64 << 10;
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+const CHUNK_BYTES: u64 = 64 << 10;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Stay and print what is added
+    /// Keep running and print new lines
     #[arg(long, short)]
     follow: bool,
-    /// So many lines of the end
+    /// Number of lines to show, counted from the end
     #[arg(long, short = 'n', default_value_t = 100, value_name = "N")]
     lines: usize,
 }
 
 pub fn run(args: &Args, home: &Home) -> Result<(), Failure> {
-    let path = newest(&home.logs_dir()).ok_or_else(|| {
-        let folder = home.logs_dir();
+    let folder = home.logs_dir();
+    let newest = log_files(&folder).pop().ok_or_else(|| {
         Failure::failed(
             format!("there is no log in {}", folder.display()),
-            "The daemon has not run yet: `coven daemon start`",
+            "The daemon has not run yet; start it with `coven daemon start`",
         )
     })?;
-    let trouble = |source| Failure::File { path: path.clone(), source };
-    let mut file = coven_files::open(&path, Links::Refuse).map_err(|error| trouble(error.into()))?;
-    let start = last_lines(&mut file, args.lines).map_err(trouble)?;
-    let mut at = file.seek(SeekFrom::Start(start)).map_err(trouble)?;
+    let mut log = LogReader::open(newest)?;
+    log.skip_to_last(args.lines)?;
     loop {
-        let mut fresh = Vec::new();
-        at += file.by_ref().take(PIECE).read_to_end(&mut fresh).map_err(trouble)? as u64;
-        if !fresh.is_empty() {
-            output::bytes(&fresh)?;
-            continue;
-        }
-        if !args.follow {
+        let chunk = log.read()?;
+        if !chunk.is_empty() {
+            output::bytes(&chunk)?;
+        } else if args.follow {
+            sleep(POLL_INTERVAL);
+        } else {
             return Ok(());
-        }
-        sleep(LOOK_EVERY);
-        // Another file may have taken its place, or it was emptied.
-        match newest(&home.logs_dir()) {
-            Some(next) if next != path => return run(args, home),
-            _ if file.metadata().is_ok_and(|it| it.len() < at) => {
-                at = file.seek(SeekFrom::Start(0)).map_err(trouble)?
-            }
-            _ => {}
         }
     }
 }
 
-/// The file that was written to last: a rolling log has a date in its name.
-fn newest(folder: &Path) -> Option<PathBuf> {
+/// Reads a log file, and then the files of the following days.
+struct LogReader {
+    path: PathBuf,
+    file: File,
+    offset: u64,
+}
+
+impl LogReader {
+    fn open(path: PathBuf) -> Result<Self, Failure> {
+        match coven_files::open(&path, Links::Refuse) {
+            Ok(file) => Ok(Self { path, file, offset: 0 }),
+            Err(error) => Err(Failure::File { path, source: error.into() }),
+        }
+    }
+
+    fn skip_to_last(&mut self, lines: usize) -> Result<(), Failure> {
+        let start = last_lines(&mut self.file, lines);
+        self.offset = start.and_then(|start| self.file.seek(SeekFrom::Start(start))).map_err(|it| self.error(it))?;
+        Ok(())
+    }
+
+    /// Returns the next bytes; none if there are no new ones.
+    fn read(&mut self) -> Result<Vec<u8>, Failure> {
+        // Listed before reading: once a newer file exists, the daemon no longer writes to this one.
+        let newer = self.path.parent().and_then(|folder| log_files(folder).into_iter().find(|path| *path > self.path));
+        let chunk = self.read_chunk().map_err(|error| self.error(error))?;
+        match newer {
+            Some(path) if chunk.is_empty() => {
+                *self = Self::open(path)?;
+                self.read()
+            }
+            _ => Ok(chunk),
+        }
+    }
+
+    fn read_chunk(&mut self) -> io::Result<Vec<u8>> {
+        // The file was truncated.
+        if self.file.metadata()?.len() < self.offset {
+            self.offset = self.file.seek(SeekFrom::Start(0))?;
+        }
+        let mut chunk = Vec::new();
+        self.offset += self.file.by_ref().take(CHUNK_BYTES).read_to_end(&mut chunk)? as u64;
+        Ok(chunk)
+    }
+
+    fn error(&self, source: io::Error) -> Failure {
+        Failure::File { path: self.path.clone(), source }
+    }
+}
+
+/// Lists the log files from oldest to newest: their names end with the date.
+fn log_files(folder: &Path) -> Vec<PathBuf> {
     let is_log = |path: &PathBuf| {
         path.file_name()
             .and_then(|name| name.to_str())
             .is_some_and(|name| name.starts_with("daemon") && name.contains("log"))
     };
-    let files = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).filter(is_log);
-    files.max_by_key(|path| fs::metadata(path).and_then(|it| it.modified()).ok())
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_log).collect();
+    files.sort();
+    files
 }
 
-/// Where the last `lines` lines begin.
-fn last_lines(file: &mut File, lines: usize) -> std::io::Result<u64> {
+/// Returns the offset of the last `lines` lines.
+fn last_lines(file: &mut File, lines: usize) -> io::Result<u64> {
     let end = file.seek(SeekFrom::End(0))?;
     let mut found = 0;
     let mut from = end;
     while from > 0 {
-        let start = from.saturating_sub(PIECE);
-        let mut piece = Vec::new();
+        let start = from.saturating_sub(CHUNK_BYTES);
+        let mut chunk = Vec::new();
         file.seek(SeekFrom::Start(start))?;
-        file.by_ref().take(from - start).read_to_end(&mut piece)?;
-        for (at, _) in piece.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n') {
+        file.by_ref().take(from - start).read_to_end(&mut chunk)?;
+        for (at, _) in chunk.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n') {
             let behind = start + at as u64 + 1;
-            // The newline that ends the file ends the last line.
+            // The final newline does not start another line.
             if behind < end {
                 found += 1;
                 if found == lines {
@@ -97,6 +137,7 @@ fn last_lines(file: &mut File, lines: usize) -> std::io::Result<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::OpenOptions;
     use std::io::Write;
 
     use super::*;
@@ -117,5 +158,33 @@ mod tests {
         assert_eq!(text(0), "");
         assert_eq!(text(15_000).lines().count(), 15_000);
         assert_eq!(text(50_000).lines().count(), 20_000);
+    }
+
+    #[test]
+    fn following_loses_no_line_when_the_day_changes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let append = |day: &str, text: &str| {
+            let path = folder.path().join(format!("daemon.log.2026-11-{day}"));
+            let mut file = OpenOptions::new().create(true).append(true).open(&path).expect("a file");
+            file.write_all(text.as_bytes()).expect("room");
+            path
+        };
+        let mut log = LogReader::open(append("18", "before\nlast\n")).expect("a log");
+        log.skip_to_last(1).expect("readable");
+        let mut next = || String::from_utf8(log.read().expect("readable")).expect("text");
+        assert_eq!((next(), next()), ("last\n".into(), String::new()));
+
+        append("18", "at midnight\n");
+        let long: String = (0..20_000).map(|number| format!("line {number}\n")).collect();
+        append("19", &long);
+        append("20", "another day\n");
+        assert_eq!(next(), "at midnight\n");
+        let mut all = String::new();
+        while let chunk = next()
+            && !chunk.is_empty()
+        {
+            all.push_str(&chunk);
+        }
+        assert_eq!(all, format!("{long}another day\n"));
     }
 }
