@@ -3,6 +3,7 @@
 //! Never starts a daemon, prints no errors and returns quickly: the user is waiting at the Tab key.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -63,7 +64,7 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let shell = words.remove(0);
-    let words = expand_alias(words);
+    let words = expand_alias(join_values(words));
     let current = words.last().cloned().unwrap_or_default();
     let mut command = command_line::command();
     command.build();
@@ -76,6 +77,22 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     // The shell may be gone.
     let _ = output::bytes(lines.as_bytes());
     ExitCode::SUCCESS
+}
+
+/// Joins `--flag`, `=` and `VALUE`, which bash passes as three words. An incomplete value stays a separate word.
+fn join_values(words: Vec<String>) -> Vec<String> {
+    let mut joined: Vec<String> = Vec::with_capacity(words.len());
+    let mut words = words.into_iter().peekable();
+    while let Some(word) = words.next() {
+        match joined.last_mut() {
+            Some(flag) if word == "=" && flag.starts_with("--") && !flag.contains('=') => match words.next() {
+                Some(value) if words.peek().is_some() => flag.push_str(&format!("={value}")),
+                value => joined.push(value.unwrap_or_default()),
+            },
+            _ => joined.push(word),
+        }
+    }
+    joined
 }
 
 /// Expands an alias among the complete words.
@@ -179,10 +196,13 @@ fn starting_with(mut candidates: Vec<Candidate>, current: &str) -> Vec<Candidate
     candidates
 }
 
-/// `--home DIR` among the words.
-fn home_flag(words: &[String]) -> Option<std::path::PathBuf> {
-    let at = words.iter().position(|word| word == "--home")?;
-    words.get(at + 1).map(Into::into)
+/// Returns the folder of `--home DIR` or `--home=DIR` among the words.
+fn home_flag(words: &[String]) -> Option<PathBuf> {
+    let at = words.iter().position(|word| word == "--home" || word.starts_with("--home="))?;
+    match words[at].strip_prefix("--home=") {
+        Some(folder) => Some(folder.into()),
+        None => words.get(at + 1).map(Into::into),
+    }
 }
 
 /// Lists records of this kind: by id, or sessions by title if no id matches.
@@ -293,9 +313,22 @@ mod tests {
         assert_eq!(words("rescue res"), ["restore"]);
         assert_eq!(words("migrate --dr"), ["--dry-run"]);
         assert_eq!(words("--home /h sacr"), ["sacrifice"]);
+        assert_eq!(words("--home=/h sacr"), ["sacrifice"]);
         assert_eq!(words("run claude --backg"), ["--background"]);
         assert_eq!(words("completions b"), ["bash"]);
         assert_eq!(words("export 1a2b --format as"), ["asciicast"]);
+    }
+
+    #[test]
+    fn the_home_is_found_with_and_without_an_equals_sign() {
+        let home = |words: &[&str]| home_flag(&join_values(words.iter().map(|word| (*word).to_owned()).collect()));
+        for words in [&["--home", "/h", "kill", ""][..], &["--home=/h", "kill", ""], &["kill", "--home=/h", "1"]] {
+            assert_eq!(home(words), Some("/h".into()), "{words:?}");
+        }
+        assert_eq!(home(&["--home", "=", "/h", "kill", ""]), Some("/h".into()), "as bash splits it");
+        assert_eq!(home(&["kill", ""]), None);
+        let split = ["export", "1a2b", "--format", "=", "as"].map(str::to_owned).to_vec();
+        assert_eq!(join_values(split), ["export", "1a2b", "--format", "as"]);
     }
 
     #[test]
