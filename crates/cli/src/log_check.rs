@@ -36,6 +36,12 @@ pub async fn missing(link: &mut DaemonClient, id: &str) -> Result<Option<String>
     Ok(problem(&link.call(CheckLog::of(id).query(&query)).await?))
 }
 
+/// Returns the length of a session's recorded output.
+pub async fn end(link: &mut DaemonClient, id: &str) -> Result<u64, Failure> {
+    let query = LogCheckQuery { content: Some(false) };
+    Ok(link.call(CheckLog::of(id).query(&query)).await?.end)
+}
+
 fn problem(check: &LogCheckResponse) -> Option<String> {
     let parts = [(&check.missing, "missing"), (&check.changed, "changed")];
     let parts: Vec<String> =

@@ -242,7 +242,8 @@ async fn find(home: &Home, link: &mut DaemonClient, id: &str, options: Options) 
         _ if record.channel == Channel::Acp => Ok(Found::Conversation(record.id.to_string())),
         SessionState::Running => Ok(Found::Live(Target { id: record.id.to_string(), painted: Vec::new(), from })),
         _ => {
-            show_ended(home, link, &record, 0).await?;
+            let from = if options.start == Start::Now { Origin::End(0) } else { Origin::Byte(0) };
+            show_ended(home, link, &record, from).await?;
             Ok(Found::Shown)
         }
     }
@@ -269,18 +270,30 @@ fn push_to_scrollback() -> Vec<u8> {
     out
 }
 
-async fn show_ended(home: &Home, link: &mut DaemonClient, record: &SessionRecord, from: u64) -> Result<(), Failure> {
+/// Shows the log of an ended session from `from`, and how the session ended.
+async fn show_ended(home: &Home, link: &mut DaemonClient, record: &SessionRecord, from: Origin) -> Result<(), Failure> {
     if record.status == SessionState::Created {
         let short = record.id.short();
         let hint = format!("Start it with `coven start {short}`");
         return Err(Failure::refused(format!("session {short} has not started"), hint));
     }
-    log_view::show(home, link, &record.id.to_string(), from).await?;
+    let id = record.id.to_string();
+    let from = match from {
+        Origin::Byte(byte) => Some(byte),
+        Origin::End(0) => None,
+        Origin::End(before) => Some(log_check::end(link, &id).await?.saturating_sub(before)),
+    };
+    if let Some(from) = from {
+        log_view::show(home, link, &id, from).await?;
+    }
     if output::is_terminal() {
         let (status, short) = (format::status(record), record.id.short());
         output::note(format_args!("[session {short} has ended: {status}]"));
     }
-    log_check::ensure_complete(link, &record.id.to_string()).await
+    match from {
+        Some(_) => log_check::ensure_complete(link, &id).await,
+        None => Ok(()),
+    }
 }
 
 /// Shows the log of a session that was running a moment ago but whose holder no longer answers.
@@ -294,7 +307,7 @@ async fn ended(
     let wait = tokio::time::timeout(Duration::from_secs(5), link.ended_session(&target.id)).await;
     let Ok(record) = wait else { return Err(error.into()) };
     let record = record?;
-    show_ended(home, link, &record, target.from.byte(0)).await?;
+    show_ended(home, link, &record, target.from).await?;
     Ok(record.exit_code.map_or(AttachOutcome::Shown, |code| AttachOutcome::Exited(ExitStatus::Code(code))))
 }
 

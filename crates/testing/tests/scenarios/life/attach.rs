@@ -1,6 +1,10 @@
 //! LIFE-15 and LIFE-16: attach and replay.
 
+use std::fs;
+use std::process::Stdio;
+
 use coven_testing::pattern::{INVALID_UTF8, assert_bytes};
+use coven_testing::process::kill_hard;
 use coven_testing::{TestHome, TestTerminal, check_invariants};
 use serde_json::json;
 
@@ -14,7 +18,7 @@ fn life_15_attach_to_a_finished_session_replays_its_output_as_a_log_viewer() {
     let mut terminal = TestTerminal::open(&home, &["attach", &session.id]);
 
     assert_eq!(terminal.wait(), 0);
-    for text in ["first\nsecond\n", "is over", "failed", "exit code 3"] {
+    for text in ["first\nsecond\n", "has ended", "failed", "exit code 3"] {
         terminal.wait_for_text(text);
     }
     terminal.assert_settings_restored();
@@ -32,6 +36,24 @@ fn life_15_attach_and_replay_write_only_the_bytes_into_a_pipe() {
         assert_bytes(verb, &output.stdout, &expected);
         assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()));
     }
+}
+
+#[test]
+fn attach_without_replay_prints_no_earlier_output_of_a_session_that_ends_meanwhile() {
+    let home = TestHome::started();
+    let session = home.launch("say early ;; echo ;; exit 5");
+    home.wait_for_output(&session.id, "ready");
+    // Without its socket the holder counts as gone, as if the session ended while the command connects to it.
+    let folder = home.session_dir(&session.id);
+    fs::rename(folder.join("holder.sock"), folder.join("moved.sock")).expect("a socket");
+
+    let mut command = home.command(&["attach", &session.id, "--no-replay"]);
+    let attach = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let attach = attach.expect("coven runs");
+    home.harness_processes(&session.id).into_iter().for_each(kill_hard);
+
+    let output = attach.wait_with_output().expect("it ends");
+    assert_eq!((output.status.code(), &*output.stdout), (Some(0), &b""[..]), "{output:?}");
 }
 
 #[test]
