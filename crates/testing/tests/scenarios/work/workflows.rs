@@ -427,7 +427,7 @@ fn mistakes_in_a_workflow_file_are_reported_with_their_lines() {
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(ran.stdout.contains("bad.yaml:4: a: step \"b\" has not run at this point"), "{}", ran.stdout);
     assert!(ran.stdout.contains("bad.yaml:6: type: unknown type \"dance\""), "{}", ran.stdout);
-    assert!(ran.stdout.contains("good.yaml: sound, 1 step\n"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("good.yaml: valid, 1 step\n"), "{}", ran.stdout);
     let ran = home.coven(&["workflow", "lint", "bad", "--json"]);
     let report: Value = serde_json::from_str(&ran.stdout).expect("JSON");
     assert_eq!(report[0]["problems"][1]["line"], 6);
