@@ -41,7 +41,7 @@ pub const COMMANDS: &[(&str, &str, &str)] = &[
     ("/export FILE", "writes the context as JSON", "/export context.json"),
     ("/import FILE", "adds the turns of an exported file", "/import context.json"),
     ("/agent NAME", "starts a new conversation with another agent", "/agent qa-test"),
-    ("/rename TITLE", "gives the conversation a title", "/rename Release notes"),
+    ("/rename TITLE", "sets the title of the conversation", "/rename Release notes"),
     ("/retry [all]", "resends the message; all: with all turns", "/retry"),
 ];
 

@@ -73,7 +73,7 @@ impl Pieces {
                 at = Some(number.checked_sub(1).filter(|place| *place < questions.len()).ok_or_else(|| {
                     let count = questions.len();
                     Failure::usage(
-                        format!("there is no question {number}"),
+                        format!("question {number} does not exist"),
                         format!("The set has {count}; they are numbered from 1"),
                     )
                 })?);
@@ -209,8 +209,8 @@ mod tests {
         assert!(error(&["--option", "B", "--option", "b"], &single).contains("is a single choice"));
         assert!(error(&["--option", "B", "--text", "x"], &single).contains("is a single choice"));
         assert!(error(&["--text", " "], &single).contains("one non-empty --text"));
-        assert!(error(&["--question", "2", "--option", "B"], &single).contains("no question 2"));
-        assert!(error(&["--question", "0", "--option", "B"], &single).contains("no question 0"));
+        assert!(error(&["--question", "2", "--option", "B"], &single).contains("question 2 does not exist"));
+        assert!(error(&["--question", "0", "--option", "B"], &single).contains("question 0 does not exist"));
         let both = [question(false), question(true)];
         assert!(error(&["--option", "B"], &both).contains("the set has 2 questions"));
         assert!(error(&["--question", "1", "--option", "B"], &both).contains("question 2 has no answer"));

@@ -1,4 +1,4 @@
-//! What `coven sessions` prints: the daemon's sessions and the conversations of `coven spawn` in one list, newest first.
+//! Formats the list of `coven sessions`: sessions of the daemon and conversations of `coven spawn`, newest first.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -32,7 +32,7 @@ struct Row {
     created_at: Timestamp,
 }
 
-/// Where a page of the list ends: behind a session or behind a conversation, newest first. Of one millisecond, sessions come first.
+/// Cursor of a page: the session or conversation that it ends with. Of the same millisecond, sessions come first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cursor(TimeCursor);
 
@@ -45,17 +45,17 @@ impl FromStr for Cursor {
 }
 
 impl Cursor {
-    /// The daemon's cursor for the sessions behind this one.
+    /// Returns the daemon's cursor for the sessions after this one.
     pub fn of_sessions(&self) -> String {
         match self.0.id.parse::<SessionId>() {
             Ok(_) => self.0.to_string(),
-            // All sessions of a conversation's millisecond are before it. An unknown id is in front of its whole millisecond.
+            // Sessions of the same millisecond come before a conversation, so continue with the previous millisecond.
             Err(_) => TimeCursor::new(self.0.at.before(Duration::from_millis(1)), SessionId::from_uuid(Uuid::nil()))
                 .to_string(),
         }
     }
 
-    /// Whether the conversation is behind this one.
+    /// Returns whether the conversation comes after this cursor.
     pub fn is_before(&self, it: &Summary) -> bool {
         match self.0.id.parse::<SessionId>() {
             Ok(_) => it.created_at <= self.0.at,
@@ -64,11 +64,11 @@ impl Cursor {
     }
 }
 
-/// One page of all records: sessions as the daemon wrote them. Without conversations no session is parsed.
+/// Formats a page as JSON, with sessions as the daemon wrote them. Without conversations no session is parsed.
 pub fn page(sessions: &[u8], conversations: &[Summary], limit: usize) -> Result<String, Failure> {
     let Page { items, next } = serde_json::from_slice(sessions).map_err(ClientError::from)?;
     if conversations.is_empty() {
-        return Ok(rendered(items.get(), next.as_deref()));
+        return Ok(render(items.get(), next.as_deref()));
     }
     let mut records: Vec<(TimeCursor, String)> = Vec::new();
     for session in serde_json::from_str::<Vec<&RawValue>>(items.get()).map_err(ClientError::from)? {
@@ -81,15 +81,15 @@ pub fn page(sessions: &[u8], conversations: &[Summary], limit: usize) -> Result<
     }
     let next = cut(&mut records, limit, next.is_some());
     let texts: Vec<&str> = records.iter().map(|(_, text)| text.as_str()).collect();
-    Ok(rendered(&format!("[{}]", texts.join(",")), next.as_deref()))
+    Ok(render(&format!("[{}]", texts.join(",")), next.as_deref()))
 }
 
-fn rendered(items: &str, next: Option<&str>) -> String {
+fn render(items: &str, next: Option<&str>) -> String {
     let next = serde_json::to_string(&next).expect("plain data");
     format!("{{\"items\":{items},\"next\":{next}}}\n")
 }
 
-/// The same page as a table, and its `next`.
+/// Formats the same page as a table. Returns it with its `next`.
 pub fn table(
     sessions: &[u8],
     conversations: &[Summary],
@@ -130,7 +130,7 @@ fn cut<T>(rows: &mut Vec<(TimeCursor, T)>, limit: usize, has_more: bool) -> Opti
     rows.last().filter(|_| has_more).map(|(place, _)| place.to_string())
 }
 
-/// Its own title, or what it is.
+/// Returns the title of a conversation, or a description.
 pub fn title(summary: &Summary) -> String {
     if let Some(title) = &summary.title {
         return format::sanitize_line(title);
@@ -174,35 +174,35 @@ mod tests {
     }
 
     #[test]
-    fn sessions_stay_as_they_came_and_keep_the_cursor() {
+    fn sessions_and_cursor_are_unchanged() {
         let sessions = br#"{"items":[{"id":"a", "x":[1.0, 2]}],"next":"1_a","total":7}"#;
         let expected = "{\"items\":[{\"id\":\"a\", \"x\":[1.0, 2]}],\"next\":\"1_a\"}\n";
-        assert_eq!(page(sessions, &[], 1).expect("a sound page"), expected);
-        assert_eq!(page(EMPTY, &[], 1).expect("a sound page"), "{\"items\":[],\"next\":null}\n");
+        assert_eq!(page(sessions, &[], 1).expect("a valid page"), expected);
+        assert_eq!(page(EMPTY, &[], 1).expect("a valid page"), "{\"items\":[],\"next\":null}\n");
     }
 
     #[test]
-    fn conversations_are_among_the_sessions_by_their_time_and_pages_continue_behind_either() {
+    fn sessions_and_conversations_are_sorted_by_time_and_either_can_end_a_page() {
         let sessions = format!(
             r#"{{"items":[{{"id":"{NEW}","created_at":"{}"}},{{"id":"{OLD}","created_at":"{}"}}],"next":null}}"#,
             at(9),
             at(1)
         );
-        let all = page(sessions.as_bytes(), &[conversation(5)], 3).expect("a sound page");
+        let all = page(sessions.as_bytes(), &[conversation(5)], 3).expect("a valid page");
         assert_eq!(ids(&all), (vec![NEW.to_owned(), "talk".to_owned(), OLD.to_owned()], None));
-        let (shown, next) = ids(&page(sessions.as_bytes(), &[conversation(5)], 2).expect("a sound page"));
+        let (shown, next) = ids(&page(sessions.as_bytes(), &[conversation(5)], 2).expect("a valid page"));
         assert_eq!((shown.len(), next.as_deref()), (2, Some("5000_talk")));
 
-        let behind_talk: Cursor = next.expect("more").parse().expect("a cursor");
-        assert_eq!(behind_talk.of_sessions(), "4999_00000000-0000-0000-0000-000000000000");
-        assert!(!behind_talk.is_before(&conversation(5)) && behind_talk.is_before(&conversation(4)));
-        let behind_new: Cursor = format!("5000_{NEW}").parse().expect("a cursor");
-        assert_eq!(behind_new.of_sessions(), format!("5000_{NEW}"));
-        assert!(behind_new.is_before(&conversation(5)) && !behind_new.is_before(&conversation(6)));
+        let after_talk: Cursor = next.expect("more").parse().expect("a cursor");
+        assert_eq!(after_talk.of_sessions(), "4999_00000000-0000-0000-0000-000000000000");
+        assert!(!after_talk.is_before(&conversation(5)) && after_talk.is_before(&conversation(4)));
+        let after_new: Cursor = format!("5000_{NEW}").parse().expect("a cursor");
+        assert_eq!(after_new.of_sessions(), format!("5000_{NEW}"));
+        assert!(after_new.is_before(&conversation(5)) && !after_new.is_before(&conversation(6)));
     }
 
     #[test]
-    fn a_conversation_in_the_table_says_what_it_is() {
+    fn an_untitled_conversation_has_a_description() {
         let now = Timestamp::from_millis(65_000);
         let (text, next) = table(EMPTY, &[conversation(5)], 1, now, None).expect("a table");
         assert_eq!(next, None);
