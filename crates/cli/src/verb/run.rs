@@ -1,4 +1,4 @@
-//! `coven run`: launches a harness, or any command, and attaches to it.
+//! `coven run`: starts a harness, or any command, and attaches to it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,7 +21,7 @@ use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
 use crate::{output, piped};
 
-/// Launches an agent, or any command, and attaches to it
+/// Starts an agent, or any command, and attaches to it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven run demo                                a scripted agent; needs nothing installed
@@ -31,7 +31,7 @@ use crate::{output, piped};
   coven run codex \"review\" --title Review --background
   coven run gemini - < prompt.md                the prompt comes on standard input
   coven run -- cargo watch -x test              any command, not interpreted by a shell
-  coven run claude --detach                     writes the record only; `coven start` launches it
+  coven run claude --detach                     only creates the record; start it with `coven start`
   coven run opencode --acp fix the tests        a conversation instead of a terminal
   coven run opencode --acp --resume 1a2b        resumes an earlier conversation
 
