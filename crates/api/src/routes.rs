@@ -129,8 +129,9 @@ pub enum Binary {}
 #[derive(Debug)]
 pub struct WebSocket<M>(PhantomData<M>);
 
-/// The OpenAPI document. It describes the table and is not part of it.
-pub const OPENAPI_PATH: &str = "/api/openapi.json";
+/// The OpenAPI document.
+#[derive(Debug, Clone, PartialEq, serde::Deserialize)]
+pub struct Document(pub serde_json::Map<String, serde_json::Value>);
 
 macro_rules! routes {
     ($(
@@ -352,6 +353,8 @@ routes! {
     ListOperations: Get "/api/v1/operations", View, query ListOperationsQuery => 200 List<Operation>;
     /// One operation, by its id or a unique prefix of it.
     GetOperation: Get "/api/v1/operations/{id}", View, query GetOperationQuery => 200 Operation, 404;
+    /// This document.
+    ReadDocument: Get "/api/openapi.json", View => 200 Document;
     /// Stops the daemon.
     StopDaemon: Post "/api/v1/daemon/stop", Admin, body StopRequest => 202 AcceptedResponse;
     /// Everything, read in one transaction.

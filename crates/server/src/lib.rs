@@ -33,7 +33,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::handler::Handler;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{MethodFilter, get, on};
+use axum::routing::{MethodFilter, on};
 use coven_api::repo::{CompatRepoRecord, RepoRecord};
 use coven_api::routes::{self, Endpoint, Method};
 
@@ -162,6 +162,7 @@ fn handlers() -> Routes {
         .on::<routes::RunRetention, _>(rest::retention)
         .on::<routes::ListOperations, _>(operation::list)
         .on::<routes::GetOperation, _>(operation::show)
+        .on::<routes::ReadDocument, _>(|| async { ([("content-type", "application/json")], OPENAPI) })
         .on::<routes::StopDaemon, _>(rest::stop_daemon)
         .on::<routes::ReadState, _>(state::state)
         .on::<routes::ListEvents, _>(sse::events)
@@ -173,7 +174,6 @@ pub fn router(app: App, guard: Guard) -> Router {
     let limit = app.engine.max_body_bytes();
     handlers()
         .router
-        .route(routes::OPENAPI_PATH, get(|| async { ([("content-type", "application/json")], OPENAPI) }))
         .fallback(|| async { ApiError::not_found() })
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .layer(axum::extract::DefaultBodyLimit::disable())

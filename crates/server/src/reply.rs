@@ -11,7 +11,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use coven_api::error::ErrorDetail;
-use coven_api::routes::OPENAPI_PATH;
+use coven_api::routes::{Endpoint as _, ReadDocument};
 use coven_api::{ErrorBody, ErrorCode, header};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -33,11 +33,12 @@ impl ApiError {
     }
 
     pub fn not_found() -> Self {
-        Self::new(ErrorCode::NotFound, format!("unknown route; see {OPENAPI_PATH}"))
+        Self::new(ErrorCode::NotFound, format!("unknown route; see {}", ReadDocument::ROUTE.path))
     }
 
     pub fn method_not_allowed() -> Self {
-        Self::new(ErrorCode::MethodNotAllowed, format!("the route does not support this method; see {OPENAPI_PATH}"))
+        let message = format!("the route does not support this method; see {}", ReadDocument::ROUTE.path);
+        Self::new(ErrorCode::MethodNotAllowed, message)
     }
 
     /// Returns the error for the wire.

@@ -150,13 +150,16 @@ fn paths_of_routes_are_in_the_table_only() {
         sources(&member.path().join("src"), &mut files);
     }
     let table = root().join("crates/api/src/routes.rs");
+    assert!(files.contains(&table), "the table has moved");
     let mut literals = Vec::new();
-    for file in files.iter().filter(|file| **file != table && !is_test(file)) {
+    for file in files.iter().filter(|file| !is_test(file)) {
         let text = fs::read_to_string(file).expect("text");
         let product = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+        // The rows of the table are the last lines of its file, before its tests.
+        let product = if *file == table { product.split("\nroutes! {").next().unwrap_or_default() } else { product };
         let code = product.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));
         for (number, line) in code {
-            if ["/api/", "\"/state", "\"/events"].iter().any(|path| line.contains(path)) {
+            if ["/api/", "api/v1", "\"/state", "\"/events"].iter().any(|path| line.contains(path)) {
                 literals.push(format!("{}:{}: {}", file.display(), number + 1, line.trim()));
             }
         }

@@ -12,7 +12,8 @@ use serde_json::{Map, Value, json};
 
 use crate::ErrorBody;
 use crate::live::{LiveMessage, LiveRequest};
-use crate::routes::{ALL, Binary, Endpoint, Route, WebSocket};
+use crate::routes::{ALL, Binary, Document, Endpoint, Route, WebSocket};
+use crate::schema;
 
 type Make = fn(&mut SchemaGenerator) -> Schema;
 
@@ -48,6 +49,20 @@ impl JsonSchema for Binary {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "string", "format": "binary" })
+    }
+}
+
+impl JsonSchema for Document {
+    fn schema_name() -> Cow<'static, str> {
+        schema::JsonObject::schema_name()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        schema::JsonObject::schema_id()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        schema::JsonObject::json_schema(generator)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The daemon's answers match the OpenAPI document.
 
+use coven_api::routes::{ALL, Endpoint, ReadDocument};
 use coven_testing::TestHome;
 use coven_testing::agents::agent_with_traits;
 use serde_json::{Value, json};
@@ -94,6 +95,21 @@ fn the_state_of_an_agent_matches_the_document() {
         usual["modes"].is_object() && usual["config_options"].is_array() && usual["commands"].is_array(),
         "{usual}"
     );
+}
+
+#[test]
+fn the_document_is_a_route_of_the_table() {
+    let home = TestHome::started();
+    let document: Value = home.read(ReadDocument::ROUTE.path);
+    let paths = document["paths"].as_object().expect("paths");
+    for route in ALL {
+        assert!(paths[route.path][route.method.as_str().to_lowercase()].is_object(), "{}", route.name);
+    }
+    let documented: usize = paths.values().map(|it| it.as_object().expect("methods").len()).sum();
+    assert_eq!(documented, ALL.len());
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/generated/openapi.json");
+    let file: Value = serde_json::from_str(&std::fs::read_to_string(file).expect("the document")).expect("JSON");
+    assert_eq!(document, file);
 }
 
 #[test]
