@@ -85,7 +85,7 @@ pub struct ListConversationsQuery {
     pub cursor: Option<String>,
 }
 
-/// A page of conversations, and the files that the daemon cannot read.
+/// A page of conversations, then the files that the daemon cannot read: at most `limit` of both.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ConversationList"))]
 pub struct ConversationListResponse {

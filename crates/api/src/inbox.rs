@@ -182,15 +182,17 @@ impl From<&Permission> for PermissionRecord {
     }
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+/// `GET /api/v1/inbox` and `GET /api/v1/questions`: oldest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct InboxQuery {
-    /// Those that were answered or cancelled too.
+    /// Also those that were answered, cancelled or are broken; else only those that wait for an answer.
     pub all: Option<bool>,
     /// Of this session only: its id.
     pub session: Option<String>,
     /// 1 to 1000; 100 if left out.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1000)))]
     pub limit: Option<usize>,
     /// The `next` of the previous page.
     pub cursor: Option<String>,

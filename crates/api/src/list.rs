@@ -6,6 +6,8 @@ use std::str::FromStr;
 use coven_domain::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::routes::Endpoint;
+
 /// The largest page that a client may ask for.
 pub const MAX_LIMIT: usize = 1000;
 
@@ -58,7 +60,49 @@ pub struct PageQuery {
     pub cursor: Option<String>,
 }
 
-/// The cursor of a list that is ordered by a time, then by id: the last item that a page has.
+/// Identifies a list with its filters. A cursor starts with the key, so that no other list accepts it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ListKey(u32);
+
+impl ListKey {
+    /// The key of a route's list.
+    pub fn of<E: Endpoint>(query: &E::Query) -> Self {
+        Self::below::<E>("", query)
+    }
+
+    /// The key of a list that belongs to the record with this id.
+    pub fn below<E: Endpoint>(id: impl fmt::Display, query: &E::Query) -> Self {
+        let query = serde_urlencoded::to_string(query).expect("queries are flat structs of plain values");
+        // These differ from page to page.
+        let is_filter = |field: &&str| !["limit=", "cursor=", "offset="].iter().any(|name| field.starts_with(name));
+        let filters: Vec<&str> = query.split('&').filter(is_filter).collect();
+        Self::new(&[E::ROUTE.name, &id.to_string(), &filters.join("&")])
+    }
+
+    /// The key of a list that no route has.
+    pub fn new(parts: &[&str]) -> Self {
+        // FNV-1a: the key of a list is the same in every build and on every machine.
+        let bytes = parts.iter().flat_map(|part| part.bytes().chain([0]));
+        Self(bytes.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)))
+    }
+
+    /// The cursor of the page after this place.
+    pub fn cursor(self, place: impl fmt::Display) -> String {
+        format!("{:08x}.{place}", self.0)
+    }
+
+    /// Reads the place of a cursor that this list made.
+    pub fn place<P: FromStr>(self, cursor: Option<&str>) -> Result<Option<P>, BadCursor> {
+        let Some(cursor) = cursor else { return Ok(None) };
+        let (key, place) = cursor.split_once('.').ok_or(BadCursor)?;
+        if key != format!("{:08x}", self.0) {
+            return Err(BadCursor);
+        }
+        place.parse().map(Some).map_err(|_| BadCursor)
+    }
+}
+
+/// The place of an item in a list that is ordered by a time, then by id.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TimeCursor {
     pub at: Timestamp,
@@ -79,7 +123,7 @@ impl fmt::Display for TimeCursor {
 
 /// A text that is not the `next` of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("cursor: give the `next` of the previous page")]
+#[error("cursor: give the `next` of the previous page, with the same filters")]
 pub struct BadCursor;
 
 impl FromStr for TimeCursor {
@@ -95,6 +139,8 @@ impl FromStr for TimeCursor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::routes::{ListRepos, ListTaskRuns, ListTasks};
+    use crate::task::ListTasksQuery;
 
     #[test]
     fn only_a_page_that_more_items_follow_has_a_next() {
@@ -113,6 +159,39 @@ mod tests {
         let text = |list: List<u8>| serde_json::to_string(&list).expect("plain data");
         assert_eq!(text(List::whole(vec![1])), r#"{"items":[1],"next":null}"#);
         assert_eq!(text(List::whole(vec![1]).with_total(1)), r#"{"items":[1],"next":null,"total":1}"#);
+    }
+
+    #[test]
+    fn a_cursor_is_accepted_by_the_list_and_the_filters_that_made_it() {
+        let query = |tag: Option<&str>, limit| ListTasksQuery {
+            tag: tag.map(str::to_owned),
+            limit: Some(limit),
+            ..ListTasksQuery::default()
+        };
+        let key = ListKey::of::<ListTasks>(&query(Some("core"), 2));
+        let cursor = key.cursor("7.x");
+        assert_eq!(key.place(Some(&cursor)), Ok(Some("7.x".to_owned())));
+        assert_eq!(key.place::<String>(None), Ok(None));
+        assert_eq!(key, ListKey::of::<ListTasks>(&query(Some("core"), 9)), "the size of a page is not a filter");
+
+        let page = PageQuery::default();
+        let others = [
+            ListKey::of::<ListTasks>(&query(None, 2)),
+            ListKey::of::<ListTasks>(&query(Some("ui"), 2)),
+            ListKey::of::<ListRepos>(&page),
+            ListKey::below::<ListTaskRuns>("a", &page),
+            ListKey::below::<ListTaskRuns>("b", &page),
+            ListKey::new(&["a", "b"]),
+            ListKey::new(&["ab"]),
+        ];
+        for (nth, other) in others.iter().enumerate() {
+            assert_eq!(other.place::<String>(Some(&cursor)), Err(BadCursor), "{nth}");
+            assert!(!others[..nth].contains(other), "{nth}");
+        }
+        for bad in ["", "7", ".", &cursor[..8], &cursor[1..]] {
+            assert_eq!(key.place::<String>(Some(bad)), Err(BadCursor), "{bad}");
+        }
+        assert_eq!(key.place::<u64>(Some(&cursor)), Err(BadCursor));
     }
 
     #[test]

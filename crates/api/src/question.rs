@@ -235,18 +235,3 @@ impl From<TerminalPrompt> for QuestionSetRecord {
         }
     }
 }
-
-/// `GET /api/v1/questions`: oldest first.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default, deny_unknown_fields)]
-pub struct ListQuestionsQuery {
-    /// Finished and broken ones too; else only those that wait for an answer.
-    pub all: Option<bool>,
-    /// Of this session only: its id.
-    pub session: Option<String>,
-    /// 1 to 1000; 100 if left out.
-    pub limit: Option<usize>,
-    /// The `next` of the previous page.
-    pub cursor: Option<String>,
-}

@@ -22,7 +22,7 @@ use crate::live::LiveMessage;
 use crate::message::{ConfigOptionRequest, MessagesQuery, MessagesResponse, ModeRequest, PromptResponse};
 use crate::migrate::MigrateRequest;
 use crate::operation::{GetOperationQuery, ListOperationsQuery, Operation};
-use crate::question::{ListQuestionsQuery, QuestionSetRecord};
+use crate::question::QuestionSetRecord;
 use crate::repo::{AddRepoRequest, CompatRepoListResponse, CompatRepoRecord, RepoRecord};
 use crate::request::{self, Request};
 use crate::retention::RetentionRequest;
@@ -265,7 +265,7 @@ routes! {
     AnswerInboxItem: Post "/api/v1/inbox/{id}/answer", Answer, body AnswerRequest => 200 InboxItem, 403 "from inside the session that asks", 404, 409 "already answered, or broken";
 
     /// Question sets, and agents that wait at their terminals, oldest first.
-    ListQuestions: Get "/api/v1/questions", View, query ListQuestionsQuery => 200 List<QuestionSetRecord>;
+    ListQuestions: Get "/api/v1/questions", View, query InboxQuery => 200 List<QuestionSetRecord>;
     /// One of them, by its id or a unique prefix of it.
     GetQuestions: Get "/api/v1/questions/{id}", View => 200 QuestionSetRecord, 404;
 

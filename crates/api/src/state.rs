@@ -4,7 +4,9 @@ use coven_domain::query::StatePage;
 use serde::{Deserialize, Serialize};
 
 use crate::SessionRecord;
+use crate::list::ListKey;
 use crate::question::QuestionSetRecord;
+use crate::routes::ReadState;
 use crate::task::TaskRecord;
 use crate::workflow::{AgentRecord, WorkflowRecord};
 
@@ -26,6 +28,7 @@ pub struct StateResponse {
 
 impl From<StatePage> for StateResponse {
     fn from(page: StatePage) -> Self {
+        let list = ListKey::of::<ReadState>(&StateQuery::default());
         let terminals = page.questions.into_iter().map(QuestionSetRecord::from);
         Self {
             event_number: page.event_number,
@@ -34,7 +37,7 @@ impl From<StatePage> for StateResponse {
             agents: page.agents.into_iter().map(AgentRecord::from).collect(),
             workflows: page.workflows.iter().map(WorkflowRecord::from).collect(),
             questions: terminals.chain(page.question_sets.into_iter().map(QuestionSetRecord::from)).collect(),
-            next: page.next.map(|place| place.to_string()),
+            next: page.next.map(|place| list.cursor(place)),
         }
     }
 }
@@ -45,6 +48,7 @@ impl From<StatePage> for StateResponse {
 #[serde(default, deny_unknown_fields)]
 pub struct StateQuery {
     /// Rows of all kinds together, 1 to 1000. A page of long rows may have fewer.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1000)))]
     pub limit: Option<usize>,
     /// The `next` of the previous page.
     pub cursor: Option<String>,

@@ -20,21 +20,23 @@ impl Engine {
     }
 
     /// Returns the last `count` turns, or the last `count` of the first `before`.
-    pub async fn last_turns(&self, text: String, count: usize, before: Option<u64>) -> Result<LastTurns, EngineError> {
-        self.read_files(move |conversations| {
-            let id = conversations.find(&text)?;
-            match before {
-                Some(before) => conversations.load_before(&id, count, before),
-                None => conversations.load_last(&id, count),
-            }
+    pub async fn last_turns(
+        &self,
+        id: ConversationId,
+        count: usize,
+        before: Option<u64>,
+    ) -> Result<LastTurns, EngineError> {
+        self.read_files(move |conversations| match before {
+            Some(before) => conversations.load_before(&id, count, before),
+            None => conversations.load_last(&id, count),
         })
         .await
     }
 
-    /// Returns the conversation with this name or prefix, for text that matches no session.
-    pub(super) async fn conversation_like(&self, text: &str) -> Option<ConversationId> {
+    /// Finds a conversation by its id or a unique prefix of it.
+    pub async fn find_conversation(&self, text: &str) -> Result<ConversationId, EngineError> {
         let text = text.to_owned();
-        self.read_files(move |conversations| conversations.find(&text)).await.ok()
+        self.read_files(move |conversations| conversations.find(&text)).await
     }
 
     /// Reads files on a blocking thread.

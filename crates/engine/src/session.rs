@@ -34,9 +34,9 @@ impl Engine {
         match candidates.len() {
             0 => match self.session_with_title(text).await? {
                 Some(id) => Ok(id),
-                None => Err(match self.conversation_like(text).await {
-                    Some(id) => EngineError::IsConversation(id),
-                    None => EngineError::SessionNotFound(text.chars().take(64).collect()),
+                None => Err(match self.find_conversation(text).await {
+                    Ok(id) => EngineError::IsConversation(id),
+                    Err(_) => EngineError::SessionNotFound(text.chars().take(64).collect()),
                 }),
             },
             1 => Ok(candidates.remove(0)),

@@ -5,8 +5,9 @@ use axum::extract::State;
 use coven_api::inbox::{
     AnswerRequest, InboxDetail, InboxItem, InboxKind, InboxOption, InboxQuery, InboxStatus, PermissionRecord,
 };
-use coven_api::list::{List, TimeCursor};
-use coven_api::question::{ListQuestionsQuery, QuestionSetRecord};
+use coven_api::list::{List, ListKey, TimeCursor};
+use coven_api::question::QuestionSetRecord;
+use coven_api::routes::{ListInbox, ListQuestions};
 use coven_api::workflow::WorkflowRecord;
 use coven_domain::permission::{Decision, Permission, PermissionState};
 use coven_domain::query::{AgentQuery, ItemPlace, WaitingQuery};
@@ -20,14 +21,13 @@ use coven_engine::workflow::titled;
 
 use super::App;
 use super::reply::{Body, Calling, Id, Params};
-use super::rest::{Answer, find, invalid, page_size};
-use super::task::place;
+use super::rest::{Answer, find, invalid, page_size, place};
 
 const DEFAULT_LIMIT: usize = 100;
 
 pub async fn list(State(app): State<App>, Params(query): Params<InboxQuery>) -> Answer<Json<List<InboxItem>>> {
-    let InboxQuery { all, session, limit, cursor } = query;
-    let (found, next) = page(&app, all, session, limit, cursor, InboxScope::All).await?;
+    let key = ListKey::of::<ListInbox>(&query);
+    let (found, next) = page(&app, key, query, InboxScope::All).await?;
     let mut items = Vec::with_capacity(found.len());
     for item in found {
         items.push(record(&app, item).await?);
@@ -37,10 +37,10 @@ pub async fn list(State(app): State<App>, Params(query): Params<InboxQuery>) -> 
 
 pub async fn list_questions(
     State(app): State<App>,
-    Params(query): Params<ListQuestionsQuery>,
+    Params(query): Params<InboxQuery>,
 ) -> Answer<Json<List<QuestionSetRecord>>> {
-    let ListQuestionsQuery { all, session, limit, cursor } = query;
-    let (found, next) = page(&app, all, session, limit, cursor, InboxScope::Questions).await?;
+    let key = ListKey::of::<ListQuestions>(&query);
+    let (found, next) = page(&app, key, query, InboxScope::Questions).await?;
     Ok(Json(List { items: found.into_iter().filter_map(questions).collect(), next, total: None }))
 }
 
@@ -49,25 +49,18 @@ pub async fn show_questions(State(app): State<App>, Id(id): Id) -> Answer<Json<Q
     Ok(Json(found.ok_or(EngineError::QuestionNotFound(id))?))
 }
 
-async fn page(
-    app: &App,
-    all: Option<bool>,
-    session: Option<String>,
-    limit: Option<usize>,
-    cursor: Option<String>,
-    scope: InboxScope,
-) -> Answer<(Vec<InboxEntry>, Option<String>)> {
-    let session = match &session {
+async fn page(app: &App, list: ListKey, query: InboxQuery, scope: InboxScope) -> Answer<(Vec<InboxEntry>, Option<String>)> {
+    let session = match &query.session {
         Some(id) => Some(find(app, id).await?),
         None => None,
     };
-    let after: Option<TimeCursor> = place(cursor.as_deref())?;
+    let after: Option<TimeCursor> = place(list, query.cursor.as_deref())?;
     let after = after.map(|TimeCursor { at, id }| ItemPlace { at, id });
-    let limit = page_size(limit, DEFAULT_LIMIT)?;
-    let query = WaitingQuery { include_settled: all.unwrap_or(false), session, after, limit };
+    let limit = page_size(query.limit, DEFAULT_LIMIT)?;
+    let query = WaitingQuery { include_settled: query.all.unwrap_or(false), session, after, limit };
     let (items, has_more) = app.engine.inbox(&query, scope).await?;
     let last = items.last().filter(|_| has_more).map(InboxEntry::place);
-    Ok((items, last.map(|ItemPlace { at, id }| TimeCursor { at, id }.to_string())))
+    Ok((items, last.map(|ItemPlace { at, id }| list.cursor(TimeCursor { at, id }))))
 }
 
 pub async fn show(State(app): State<App>, Id(id): Id) -> Answer<Json<InboxItem>> {

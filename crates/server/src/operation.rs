@@ -5,10 +5,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
-use coven_api::List;
+use coven_api::list::{List, ListKey};
 use coven_api::operation::{GetOperationQuery, ListOperationsQuery, Operation};
 use coven_api::retention::RetentionResponse;
-use coven_api::routes::{Endpoint as _, GetOperation};
+use coven_api::routes::{Endpoint as _, GetOperation, ListOperations};
 use coven_api::task::TaskRecord;
 use coven_domain::operation as domain;
 use coven_domain::query::OperationQuery;
@@ -17,7 +17,7 @@ use coven_engine::operation::{OperationRender, OperationResult};
 use serde::Serialize;
 
 use super::reply::{ApiError, Id, Params};
-use super::rest::{Answer, invalid, page_size};
+use super::rest::{Answer, invalid, page_size, place};
 use super::task::words;
 use super::{App, migrate};
 
@@ -40,17 +40,17 @@ pub async fn list(State(app): State<App>, Params(query): Params<ListOperationsQu
     let states =
         words(query.status.as_deref(), |word| word.parse().map_err(|error| invalid(format!("status: {error}"))))?;
     let kinds = words(query.kind.as_deref(), |word| word.parse().map_err(|error| invalid(format!("kind: {error}"))))?;
-    let after = query.cursor.as_deref().map(str::parse).transpose();
+    let list = ListKey::of::<ListOperations>(&query);
     let query = OperationQuery {
         states,
         kinds,
         subject: query.subject,
-        after: after.map_err(|_| invalid("cursor: give the `next` of the previous page"))?,
+        after: place(list, query.cursor.as_deref())?,
         limit: page_size(query.limit, DEFAULT_LIMIT)?,
     };
     let page = app.engine.operations(&query).await?;
     let items = page.items.iter().map(Operation::from).collect();
-    Ok(Json(List { items, next: page.next.map(|place| place.to_string()), total: None }))
+    Ok(Json(List { items, next: page.next.map(|place| list.cursor(place)), total: None }))
 }
 
 pub async fn show(

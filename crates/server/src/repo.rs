@@ -5,7 +5,7 @@ use std::path::Path;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use coven_api::list::{List, PageQuery, TimeCursor};
+use coven_api::list::{List, ListKey, PageQuery, TimeCursor};
 use coven_api::repo::{AddRepoRequest, CompatRepoListResponse, CompatRepoRecord, RepoRecord};
 use coven_api::routes::{Endpoint, ListRepos};
 use coven_domain::RepoId;
@@ -13,16 +13,16 @@ use coven_domain::repo::Repo;
 
 use super::App;
 use super::reply::{Body, Id, Params};
-use super::rest::{Answer, cursor, invalid, page_size};
+use super::rest::{Answer, invalid, page_size, place};
 
 pub async fn list(State(app): State<App>, Params(query): Params<PageQuery>) -> Answer<Json<List<RepoRecord>>> {
-    let limit = page_size(query.limit, 100)?;
-    let last = cursor::<TimeCursor>(query.cursor.as_deref())?;
+    let (list, limit) = (ListKey::of::<ListRepos>(&query), page_size(query.limit, 100)?);
+    let last: Option<TimeCursor> = place(list, query.cursor.as_deref())?;
     let place = |it: &Repo| TimeCursor::new(it.created_at, it.id);
     let mut repos = app.engine.repos().await?;
     repos.sort_by_key(place);
     let rest = repos.iter().skip_while(|it| last.as_ref().is_some_and(|last| place(it) <= *last));
-    Ok(Json(List::page(rest, limit, |it| place(it).to_string()).map(RepoRecord::from).with_total(repos.len() as u64)))
+    Ok(Json(List::page(rest, limit, |it| list.cursor(place(it))).map(RepoRecord::from).with_total(repos.len() as u64)))
 }
 
 pub async fn list_agent(State(app): State<App>) -> Answer<Json<CompatRepoListResponse>> {

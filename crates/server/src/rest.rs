@@ -1,6 +1,5 @@
 //! REST: about ten lines a handler.
 
-use std::fmt::Display;
 use std::ops::Range;
 use std::str::FromStr;
 
@@ -15,9 +14,9 @@ use coven_api::entry::{EntriesQuery, EntriesResponse, EntryRecord};
 use coven_api::harness::{HarnessQuery, HarnessRecord, ListHarnessesQuery};
 use coven_api::header;
 use coven_api::health::{API_VERSION, HealthResponse, StopRequest};
-use coven_api::list::{BadCursor, List, MAX_LIMIT, TimeCursor};
+use coven_api::list::{BadCursor, List, ListKey, MAX_LIMIT, TimeCursor};
 use coven_api::retention::RetentionRequest;
-use coven_api::routes::{Endpoint, ListHarnesses};
+use coven_api::routes::{Endpoint, ListHarnesses, ListSessions};
 use coven_api::session::{
     AcceptedResponse, ByteRange, CreateSessionRequest, InputRequest, ListSessionsQuery, LogCheckQuery,
     LogCheckResponse, LogQuery, RenameSessionRequest, ResizeRequest, SessionRecord, StartSessionRequest,
@@ -43,9 +42,9 @@ pub(super) fn page_size(requested: Option<usize>, default: usize) -> Answer<usiz
     }
 }
 
-/// Parses the cursor of a page.
-pub(super) fn cursor<C: FromStr<Err: Display>>(text: Option<&str>) -> Answer<Option<C>> {
-    text.map(|text| text.parse().map_err(|error: C::Err| invalid(error.to_string()))).transpose()
+/// Reads the place that a cursor of this list names.
+pub(super) fn place<P: FromStr>(list: ListKey, cursor: Option<&str>) -> Answer<Option<P>> {
+    list.place(cursor).map_err(|error| invalid(error.to_string()))
 }
 
 pub(super) fn invalid(message: impl Into<String>) -> ApiError {
@@ -73,13 +72,14 @@ pub async fn list_harnesses(
     State(app): State<App>,
     Params(query): Params<ListHarnessesQuery>,
 ) -> Answer<Json<List<HarnessRecord>>> {
-    let limit = page_size(query.limit, 100)?;
+    let (list, limit) = (ListKey::of::<ListHarnesses>(&query), page_size(query.limit, 100)?);
+    let last: Option<String> = place(list, query.cursor.as_deref())?;
     let mut harnesses = app.engine.describe_harnesses(query.versions.unwrap_or(false), query.path).await;
-    if let Some(last) = query.cursor {
+    if let Some(last) = last {
         let at = harnesses.iter().position(|it| it.id == last).ok_or_else(|| invalid(BadCursor.to_string()))?;
         harnesses.drain(..=at);
     }
-    Ok(Json(List::page(harnesses.into_iter().map(harness_record), limit, |last| last.id.clone())))
+    Ok(Json(List::page(harnesses.into_iter().map(harness_record), limit, |last| list.cursor(&last.id))))
 }
 
 pub async fn get_harness(
@@ -123,7 +123,9 @@ pub async fn list_sessions(
     }
     let page = app.engine.list_sessions(&session_query(&query)?).await?;
     let next = match (page.has_more, page.sessions.last()) {
-        (true, Some(last)) => Some(TimeCursor::new(last.created_at, last.id).to_string()),
+        (true, Some(last)) => {
+            Some(ListKey::of::<ListSessions>(&query).cursor(TimeCursor::new(last.created_at, last.id)))
+        }
         _ => None,
     };
     let items = page.sessions.iter().map(SessionRecord::from).collect();
@@ -142,7 +144,7 @@ fn session_query(query: &ListSessionsQuery) -> Answer<SessionQuery> {
         .collect::<Result<_, _>>()?;
     let channel = query.channel.as_deref().map(str::parse).transpose();
     let repo = query.repo_id.as_deref().map(str::parse).transpose();
-    let after = match cursor::<TimeCursor>(query.cursor.as_deref())? {
+    let after = match place::<TimeCursor>(ListKey::of::<ListSessions>(query), query.cursor.as_deref())? {
         Some(last) => Some((last.at, last.id.parse().map_err(|_| invalid(BadCursor.to_string()))?)),
         None => None,
     };

@@ -7,6 +7,8 @@ use axum::body::Body as HttpBody;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use coven_api::list::ListKey;
+use coven_api::routes::ReadState;
 use coven_api::state::{StateQuery, StateResponse};
 use coven_domain::query::StatePage;
 use coven_engine::EngineError;
@@ -16,15 +18,15 @@ use serde::Serialize;
 
 use super::App;
 use super::reply::Params;
-use super::rest::{Answer, page_size};
-use super::task::place;
+use super::rest::{Answer, page_size, place};
 
 const DEFAULT_LIMIT: usize = 1000;
 
 pub async fn state(State(app): State<App>, Params(query): Params<StateQuery>) -> Answer<Response> {
     if query != StateQuery::default() {
         let limit = page_size(query.limit, DEFAULT_LIMIT)?;
-        let page = app.engine.state_page(place(query.cursor.as_deref())?, limit).await?;
+        let page =
+            app.engine.state_page(place(ListKey::of::<ReadState>(&query), query.cursor.as_deref())?, limit).await?;
         return Ok(Json(StateResponse::from(page)).into_response());
     }
     let text = StateText::open(&app).await?;

@@ -1,11 +1,10 @@
 //! `/api/v1/tasks`.
 
-use std::str::FromStr;
-
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use coven_api::list::{BadCursor, List, MAX_LIMIT, PageQuery};
+use coven_api::list::{List, ListKey, MAX_LIMIT, PageQuery};
+use coven_api::routes::{ListTaskHistory, ListTaskRuns, ListTasks};
 use coven_api::task::{
     CreateTaskRequest, CreateTasksRequest, DeleteTaskQuery, DeleteTaskResponse, EditTaskRequest, ListTasksQuery,
     TaskHistoryRecord, TaskReadiness, TaskRecord, TaskTransitionRequest,
@@ -18,7 +17,7 @@ use coven_domain::task::{NotReady, Priority, TaskEdit};
 use super::App;
 use super::operation::Started;
 use super::reply::{Body, Id, Params};
-use super::rest::{Answer, invalid, page_size};
+use super::rest::{Answer, invalid, page_size, place};
 use coven_engine::task::{MAX_BULK, TaskDraft, TaskPatch};
 
 const DEFAULT_LIMIT: usize = 100;
@@ -59,6 +58,7 @@ fn draft(request: CreateTaskRequest) -> Answer<TaskDraft> {
 }
 
 pub async fn list(State(app): State<App>, Params(query): Params<ListTasksQuery>) -> Answer<Json<List<TaskRecord>>> {
+    let key = ListKey::of::<ListTasks>(&query);
     let parent = match &query.parent {
         Some(text) => Some(app.engine.find_task(text).await?),
         None => None,
@@ -83,17 +83,12 @@ pub async fn list(State(app): State<App>, Params(query): Params<ListTasksQuery>)
         parent,
         is_ready: query.ready.unwrap_or(false),
         include_deleted: query.include_deleted.unwrap_or(false),
-        after: place(query.cursor.as_deref())?,
+        after: place(key, query.cursor.as_deref())?,
         limit: page_size(query.limit, DEFAULT_LIMIT)?,
     };
     let TaskPage { tasks, total, next } = app.engine.tasks(&query).await?;
     let items = tasks.into_iter().map(TaskRecord::from).collect();
-    Ok(Json(List { items, next: next.map(|place| place.to_string()), total }))
-}
-
-/// Parses a cursor.
-pub(super) fn place<P: FromStr>(cursor: Option<&str>) -> Answer<Option<P>> {
-    cursor.map(|text| text.parse().map_err(|_| invalid(BadCursor.to_string()))).transpose()
+    Ok(Json(List { items, next: next.map(|place| key.cursor(place)), total }))
 }
 
 pub async fn show(State(app): State<App>, Id(id): Id) -> Answer<Json<TaskRecord>> {
@@ -122,11 +117,11 @@ pub async fn runs(
     Id(id): Id,
     Params(query): Params<PageQuery>,
 ) -> Answer<Json<List<WorkflowRecord>>> {
-    let task = Some(app.engine.find_task(&id).await?);
-    let (after, limit) = (place(query.cursor.as_deref())?, page_size(query.limit, DEFAULT_LIMIT)?);
-    let page = app.engine.workflows(&WorkflowQuery { states: Vec::new(), task, after, limit }).await?;
-    let items = page.items.iter().map(WorkflowRecord::from).collect();
-    Ok(Json(List { items, next: page.next.map(|place| place.to_string()), total: None }))
+    let task = app.engine.find_task(&id).await?;
+    let list = ListKey::below::<ListTaskRuns>(task, &query);
+    let (after, limit) = (place(list, query.cursor.as_deref())?, page_size(query.limit, DEFAULT_LIMIT)?);
+    let query = WorkflowQuery { states: Vec::new(), task: Some(task), after, limit };
+    Ok(Json(super::workflow::page_of(list, app.engine.workflows(&query).await?)))
 }
 
 pub async fn edit(
@@ -174,9 +169,10 @@ pub async fn history(
     Id(id): Id,
     Params(query): Params<PageQuery>,
 ) -> Answer<Json<List<TaskHistoryRecord>>> {
-    let (after, limit) = (place(query.cursor.as_deref())?.unwrap_or(0), page_size(query.limit, DEFAULT_LIMIT)?);
+    let list = ListKey::below::<ListTaskHistory>(app.engine.find_task(&id).await?, &query);
+    let (after, limit) = (place(list, query.cursor.as_deref())?.unwrap_or(0), page_size(query.limit, DEFAULT_LIMIT)?);
     let entries = app.engine.task_history(&id, after, limit + 1).await?;
-    Ok(Json(List::page(entries.into_iter().map(TaskHistoryRecord::from), limit, |entry| entry.number.to_string())))
+    Ok(Json(List::page(entries.into_iter().map(TaskHistoryRecord::from), limit, |entry| list.cursor(entry.number))))
 }
 
 fn kind(word: &str) -> Answer<coven_domain::task::TaskKind> {

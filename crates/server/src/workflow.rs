@@ -2,19 +2,21 @@
 
 use axum::Json;
 use axum::extract::State;
-use coven_api::list::{List, PageQuery};
+use coven_api::list::{List, ListKey, PageQuery};
+use coven_api::routes::{ListAgents, ListSteps, ListWorkflows};
 use coven_api::task::{StartTaskRequest, TaskRecord, TaskTransitionRequest};
 use coven_api::workflow::{
     AgentRecord, DefinitionResponse, FileChangeRecord, ListAgentsQuery, ListWorkflowsQuery, StartTaskResponse,
     StepRecord, TaskDiffResponse, WorkflowRecord, steps_of,
 };
-use coven_domain::query::{AgentQuery, WorkflowQuery};
+use coven_domain::query::{AgentQuery, Page, WorkflowQuery};
+use coven_domain::workflow::WorkflowRun;
 
 use super::App;
 use super::operation::Started;
 use super::reply::{Body, Id, Params};
-use super::rest::{Answer, invalid, page_size};
-use super::task::{place, words};
+use super::rest::{Answer, invalid, page_size, place};
+use super::task::words;
 use coven_engine::workflow::Claimed;
 
 const DEFAULT_LIMIT: usize = 100;
@@ -114,10 +116,14 @@ pub async fn list(
         let known = "running, blocked, pending_merge, completed, failed or cancelled";
         word.parse().map_err(|_| invalid(format!("status: {known}")))
     })?;
-    let (after, limit) = (place(query.cursor.as_deref())?, page_size(query.limit, DEFAULT_LIMIT)?);
-    let page = app.engine.workflows(&WorkflowQuery { states, task, after, limit }).await?;
+    let list = ListKey::of::<ListWorkflows>(&query);
+    let (after, limit) = (place(list, query.cursor.as_deref())?, page_size(query.limit, DEFAULT_LIMIT)?);
+    Ok(Json(page_of(list, app.engine.workflows(&WorkflowQuery { states, task, after, limit }).await?)))
+}
+
+pub(super) fn page_of(list: ListKey, page: Page<WorkflowRun>) -> List<WorkflowRecord> {
     let items = page.items.iter().map(WorkflowRecord::from).collect();
-    Ok(Json(List { items, next: page.next.map(|place| place.to_string()), total: None }))
+    List { items, next: page.next.map(|place| list.cursor(place)), total: None }
 }
 
 pub async fn show(State(app): State<App>, Id(id): Id) -> Answer<Json<WorkflowRecord>> {
@@ -129,9 +135,12 @@ pub async fn steps(
     Id(id): Id,
     Params(query): Params<PageQuery>,
 ) -> Answer<Json<List<StepRecord>>> {
-    let (after, limit) = (place::<usize>(query.cursor.as_deref())?, page_size(query.limit, DEFAULT_LIMIT)?);
-    let steps = steps_of(&app.engine.find_workflow(&id).await?).into_iter().skip(after.unwrap_or(0));
-    Ok(Json(List::page(steps, limit, |_| (after.unwrap_or(0) + limit).to_string())))
+    let workflow = app.engine.find_workflow(&id).await?;
+    let list = ListKey::below::<ListSteps>(workflow.id, &query);
+    let after: usize = place(list, query.cursor.as_deref())?.unwrap_or(0);
+    let limit = page_size(query.limit, DEFAULT_LIMIT)?;
+    let steps = steps_of(&workflow).into_iter().skip(after);
+    Ok(Json(List::page(steps, limit, |_| list.cursor(after.saturating_add(limit)))))
 }
 
 pub async fn definition(State(app): State<App>, Id(id): Id) -> Answer<Json<DefinitionResponse>> {
@@ -165,10 +174,11 @@ pub async fn agents(State(app): State<App>, Params(query): Params<ListAgentsQuer
         (None, None, true) => AgentQuery::All,
         (None, None, false) => AgentQuery::Live,
     };
-    let (after, limit) = (place(query.cursor.as_deref())?, page_size(query.limit, DEFAULT_LIMIT)?);
+    let list = ListKey::of::<ListAgents>(&query);
+    let (after, limit) = (place(list, query.cursor.as_deref())?, page_size(query.limit, DEFAULT_LIMIT)?);
     let page = app.engine.agents(which, after, limit).await?;
     let items = page.items.into_iter().map(AgentRecord::from).collect();
-    Ok(Json(List { items, next: page.next.map(|place| place.to_string()), total: None }))
+    Ok(Json(List { items, next: page.next.map(|place| list.cursor(place)), total: None }))
 }
 
 pub async fn agent(State(app): State<App>, Id(id): Id) -> Answer<Json<AgentRecord>> {

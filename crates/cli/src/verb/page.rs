@@ -1,7 +1,7 @@
 //! Paging flags of verbs that print one page of a list.
 
 use clap::builder::RangedU64ValueParser;
-use coven_api::list::{BadCursor, MAX_LIMIT, PageQuery, TimeCursor};
+use coven_api::list::{BadCursor, ListKey, MAX_LIMIT, PageQuery, TimeCursor};
 
 use crate::failure::Failure;
 use crate::output;
@@ -24,11 +24,16 @@ impl PageArgs {
         self.limit.unwrap_or(DEFAULT_LIMIT)
     }
 
-    /// Cursor of such a list.
-    pub fn cursor(&self) -> Result<Option<TimeCursor>, Failure> {
-        let parsed = self.cursor.as_deref().map(str::parse).transpose();
-        parsed.map_err(|error: BadCursor| Failure::usage(error.to_string(), "Omit --cursor for the first page"))
+    /// Place that the cursor of such a list names.
+    pub fn place(&self, list: ListKey) -> Result<Option<TimeCursor>, Failure> {
+        place(list, self.cursor.as_deref())
     }
+}
+
+/// Reads the place that a cursor of this list names.
+pub fn place(list: ListKey, cursor: Option<&str>) -> Result<Option<TimeCursor>, Failure> {
+    list.place(cursor)
+        .map_err(|error: BadCursor| Failure::usage(error.to_string(), "Omit --cursor for the first page"))
 }
 
 impl From<PageArgs> for PageQuery {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use clap::builder::NonEmptyStringValueParser;
-use coven_api::list::TimeCursor;
+use coven_api::list::{ListKey, TimeCursor};
 use coven_api::question::QuestionSetRecord;
 use coven_domain::question::{format_answers, format_rejection, header};
 use coven_domain::question_set::QuestionSetState;
@@ -150,9 +150,10 @@ fn list(folder: &QuestionFolder, how: List) -> Result<(), Failure> {
     }
     let mut places: Vec<(TimeCursor, Listed)> = listed.into_iter().map(|it| (place(folder, &it), it)).collect();
     places.sort_by(|(a, _), (b, _)| a.cmp(b));
-    let after = how.page.cursor()?;
+    let key = ListKey::new(&["questions", if how.all { "all" } else { "waiting" }]);
+    let after = how.page.place(key)?;
     let rest = places.into_iter().skip_while(|(place, _)| after.as_ref().is_some_and(|after| place <= after));
-    let page = coven_api::List::page(rest, how.page.limit(), |(place, _)| place.to_string());
+    let page = coven_api::List::page(rest, how.page.limit(), |(place, _)| key.cursor(place));
     if how.json {
         return output::record(&page.map(|(place, listed)| match listed {
             Listed::Sound(set) => QuestionSetRecord::from(set),
@@ -187,9 +188,10 @@ fn history(folder: &QuestionFolder, search: Option<&str>, page: &PageArgs, as_js
     sets.retain(|set| search.is_none_or(|words| mentions(set, words)));
     let place = |set: &QuestionSet| TimeCursor::new(set.modified_at, set.id);
     sets.sort_by_cached_key(|set| std::cmp::Reverse(place(set)));
-    let last = page.cursor()?;
+    let key = ListKey::new(&["questions", "history", search.unwrap_or_default()]);
+    let last = page.place(key)?;
     let rest = sets.into_iter().skip_while(|set| last.as_ref().is_some_and(|last| place(set) >= *last));
-    let page = coven_api::List::page(rest, page.limit(), |set| place(set).to_string());
+    let page = coven_api::List::page(rest, page.limit(), |set| key.cursor(place(set)));
     if as_json {
         return output::record(&page.map(QuestionSetRecord::from));
     }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use coven_api::list::MAX_LIMIT;
+use coven_api::list::{ListKey, MAX_LIMIT};
 use coven_api::routes::{Endpoint, ListSessions};
 use coven_api::session::ListSessionsQuery;
 use coven_domain::conversation::{ConversationState, Summary};
@@ -59,7 +59,7 @@ pub struct Args {
     limit: usize,
     /// Start after another page: its `next` value
     #[arg(long, conflicts_with = "manage")]
-    cursor: Option<Cursor>,
+    cursor: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -76,14 +76,18 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         output::onto_terminal()?;
         return browse(&home, place, args.all);
     }
-    let conversations = conversations(&args)?;
-    let sessions = sessions(&home, &args)?;
+    let mut query = session_query(&args);
+    let list = ListKey::of::<ListSessions>(&query);
+    let cursor = page::place(list, args.cursor.as_deref())?.map(Cursor::from);
+    query.cursor = cursor.as_ref().map(|cursor| list.cursor(cursor.of_sessions()));
+    let conversations = conversations(&args, cursor.as_ref())?;
+    let sessions = sessions(&home, &args, &query)?;
     if args.json {
-        output::bytes(sessions_list::page(&sessions, &conversations, args.limit)?.as_bytes())?;
+        output::bytes(sessions_list::page(list, &sessions, &conversations, args.limit)?.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
     let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
-    let (table, next) = sessions_list::table(&sessions, &conversations, args.limit, clock::now(), width)?;
+    let (table, next) = sessions_list::table(list, &sessions, &conversations, args.limit, clock::now(), width)?;
     output::text(&table)?;
     page::print_next_page(next.as_deref());
     if !conversations.is_empty() {
@@ -93,7 +97,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 }
 
 /// Returns the conversations that match the filters.
-fn conversations(args: &Args) -> Result<Vec<Summary>, Failure> {
+fn conversations(args: &Args, cursor: Option<&Cursor>) -> Result<Vec<Summary>, Failure> {
     if args.kind == Some(Kind::Session) {
         return Ok(Vec::new());
     }
@@ -104,7 +108,7 @@ fn conversations(args: &Args) -> Result<Vec<Summary>, Failure> {
     let is_wanted = |it: &Summary| {
         (args.status.is_empty() || args.status.iter().any(|word| word == it.status.as_str()))
             && args.harness.as_ref().is_none_or(|harness| it.harness.as_ref() == Some(harness))
-            && args.cursor.as_ref().is_none_or(|cursor| cursor.is_before(it))
+            && cursor.is_none_or(|cursor| cursor.is_before(it))
     };
     listing.conversations.retain(is_wanted);
     listing.conversations.sort_by(|a, b| (b.created_at, &a.id).cmp(&(a.created_at, &b.id)));
@@ -117,22 +121,25 @@ fn session_statuses(words: &[String]) -> Vec<String> {
     words.iter().filter(|word| !is_foreign(word)).cloned().collect()
 }
 
-/// Fetches a page of sessions from the daemon, as bytes.
-fn sessions(home: &Home, args: &Args) -> Result<Vec<u8>, Failure> {
+/// Returns the query for the first page of sessions.
+fn session_query(args: &Args) -> ListSessionsQuery {
     let status = session_statuses(&args.status);
-    let wants_none = status.is_empty() && !args.status.is_empty();
-    if args.kind == Some(Kind::Conversation) || wants_none {
-        return Ok(sessions_list::EMPTY.to_vec());
-    }
-    let query = ListSessionsQuery {
+    ListSessionsQuery {
         status: (!status.is_empty()).then(|| status.join(",")),
         harness: args.harness.clone(),
         all: args.all.then_some(true),
         limit: Some(args.limit),
-        cursor: args.cursor.as_ref().map(Cursor::of_sessions),
         ..ListSessionsQuery::default()
-    };
-    quick_get(home, ListSessions::request().query(&query))
+    }
+}
+
+/// Fetches a page of sessions from the daemon, as bytes.
+fn sessions(home: &Home, args: &Args, query: &ListSessionsQuery) -> Result<Vec<u8>, Failure> {
+    let wants_none = query.status.is_none() && !args.status.is_empty();
+    if args.kind == Some(Kind::Conversation) || wants_none {
+        return Ok(sessions_list::EMPTY.to_vec());
+    }
+    quick_get(home, ListSessions::request().query(query))
 }
 
 /// Runs the browser and the actions chosen in it, until the user quits.

@@ -1,9 +1,8 @@
 //! Formats the list of `coven sessions`: sessions of the daemon and conversations of `coven spawn`, newest first.
 
-use std::str::FromStr;
 use std::time::Duration;
 
-use coven_api::list::{BadCursor, TimeCursor};
+use coven_api::list::{ListKey, TimeCursor};
 use coven_api::{ConversationRecord, List, SessionRecord};
 use coven_client::ClientError;
 use coven_domain::conversation::Summary;
@@ -36,22 +35,19 @@ struct Row {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cursor(TimeCursor);
 
-impl FromStr for Cursor {
-    type Err = BadCursor;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse().map(Self)
+impl From<TimeCursor> for Cursor {
+    fn from(place: TimeCursor) -> Self {
+        Self(place)
     }
 }
 
 impl Cursor {
-    /// Returns the daemon's cursor for the sessions after this one.
-    pub fn of_sessions(&self) -> String {
+    /// Returns the place after which the page of sessions starts.
+    pub fn of_sessions(&self) -> TimeCursor {
         match self.0.id.parse::<SessionId>() {
-            Ok(_) => self.0.to_string(),
+            Ok(_) => self.0.clone(),
             // Sessions of the same millisecond come before a conversation, so continue with the previous millisecond.
-            Err(_) => TimeCursor::new(self.0.at.before(Duration::from_millis(1)), SessionId::from_uuid(Uuid::nil()))
-                .to_string(),
+            Err(_) => TimeCursor::new(self.0.at.before(Duration::from_millis(1)), SessionId::from_uuid(Uuid::nil())),
         }
     }
 
@@ -65,7 +61,7 @@ impl Cursor {
 }
 
 /// Formats a page as JSON, with sessions as the daemon wrote them. Without conversations no session is parsed.
-pub fn page(sessions: &[u8], conversations: &[Summary], limit: usize) -> Result<String, Failure> {
+pub fn page(list: ListKey, sessions: &[u8], conversations: &[Summary], limit: usize) -> Result<String, Failure> {
     let Page { items, next } = serde_json::from_slice(sessions).map_err(ClientError::from)?;
     if conversations.is_empty() {
         return Ok(render(items.get(), next.as_deref()));
@@ -79,7 +75,7 @@ pub fn page(sessions: &[u8], conversations: &[Summary], limit: usize) -> Result<
         let text = serde_json::to_string(&ConversationRecord::from(summary)).expect("plain data");
         records.push((TimeCursor::new(summary.created_at, &summary.id), text));
     }
-    let next = cut(&mut records, limit, next.is_some());
+    let next = cut(list, &mut records, limit, next.is_some());
     let texts: Vec<&str> = records.iter().map(|(_, text)| text.as_str()).collect();
     Ok(render(&format!("[{}]", texts.join(",")), next.as_deref()))
 }
@@ -91,6 +87,7 @@ fn render(items: &str, next: Option<&str>) -> String {
 
 /// Formats the same page as a table. Returns it with its `next`.
 pub fn table(
+    list: ListKey,
     sessions: &[u8],
     conversations: &[Summary],
     limit: usize,
@@ -114,7 +111,7 @@ pub fn table(
         let row = [it.id.to_string(), it.status.to_string(), harness, title(it), age, cwd];
         rows.push((TimeCursor::new(it.created_at, &it.id), row));
     }
-    let next = cut(&mut rows, limit, page.next.is_some());
+    let next = cut(list, &mut rows, limit, page.next.is_some());
     let mut table = Table::new(&["ID", "STATUS", "HARNESS", "TITLE", "AGE", "CWD"], &[5, 3]);
     for (_, row) in rows {
         table.row(row);
@@ -123,11 +120,11 @@ pub fn table(
 }
 
 /// Sorts the rows, newest first, and keeps a page of them. Rows of the same time keep their order. Returns the page's `next`.
-fn cut<T>(rows: &mut Vec<(TimeCursor, T)>, limit: usize, has_more: bool) -> Option<String> {
+fn cut<T>(list: ListKey, rows: &mut Vec<(TimeCursor, T)>, limit: usize, has_more: bool) -> Option<String> {
     rows.sort_by_key(|(place, _)| std::cmp::Reverse(place.at));
     let has_more = has_more || rows.len() > limit;
     rows.truncate(limit);
-    rows.last().filter(|_| has_more).map(|(place, _)| place.to_string())
+    rows.last().filter(|_| has_more).map(|(place, _)| list.cursor(place))
 }
 
 /// Returns the title of a conversation, or a description.
@@ -163,6 +160,10 @@ mod tests {
     const NEW: &str = "10000000-0000-4000-8000-000000000000";
     const OLD: &str = "20000000-0000-4000-8000-000000000000";
 
+    fn key() -> ListKey {
+        ListKey::new(&["sessions"])
+    }
+
     fn at(second: i64) -> String {
         Timestamp::from_millis(second * 1000).to_string()
     }
@@ -177,8 +178,8 @@ mod tests {
     fn sessions_and_cursor_are_unchanged() {
         let sessions = br#"{"items":[{"id":"a", "x":[1.0, 2]}],"next":"1_a","total":7}"#;
         let expected = "{\"items\":[{\"id\":\"a\", \"x\":[1.0, 2]}],\"next\":\"1_a\"}\n";
-        assert_eq!(page(sessions, &[], 1).expect("a valid page"), expected);
-        assert_eq!(page(EMPTY, &[], 1).expect("a valid page"), "{\"items\":[],\"next\":null}\n");
+        assert_eq!(page(key(), sessions, &[], 1).expect("a valid page"), expected);
+        assert_eq!(page(key(), EMPTY, &[], 1).expect("a valid page"), "{\"items\":[],\"next\":null}\n");
     }
 
     #[test]
@@ -188,23 +189,23 @@ mod tests {
             at(9),
             at(1)
         );
-        let all = page(sessions.as_bytes(), &[conversation(5)], 3).expect("a valid page");
+        let all = page(key(), sessions.as_bytes(), &[conversation(5)], 3).expect("a valid page");
         assert_eq!(ids(&all), (vec![NEW.to_owned(), "talk".to_owned(), OLD.to_owned()], None));
-        let (shown, next) = ids(&page(sessions.as_bytes(), &[conversation(5)], 2).expect("a valid page"));
-        assert_eq!((shown.len(), next.as_deref()), (2, Some("5000_talk")));
+        let (shown, next) = ids(&page(key(), sessions.as_bytes(), &[conversation(5)], 2).expect("a valid page"));
+        assert_eq!((shown.len(), next.clone()), (2, Some(key().cursor("5000_talk"))));
 
-        let after_talk: Cursor = next.expect("more").parse().expect("a cursor");
-        assert_eq!(after_talk.of_sessions(), "4999_00000000-0000-0000-0000-000000000000");
+        let after_talk = Cursor(key().place(next.as_deref()).expect("our cursor").expect("more"));
+        assert_eq!(after_talk.of_sessions().to_string(), "4999_00000000-0000-0000-0000-000000000000");
         assert!(!after_talk.is_before(&conversation(5)) && after_talk.is_before(&conversation(4)));
-        let after_new: Cursor = format!("5000_{NEW}").parse().expect("a cursor");
-        assert_eq!(after_new.of_sessions(), format!("5000_{NEW}"));
+        let after_new = Cursor(TimeCursor::new(Timestamp::from_millis(5000), NEW));
+        assert_eq!(after_new.of_sessions().to_string(), format!("5000_{NEW}"));
         assert!(after_new.is_before(&conversation(5)) && !after_new.is_before(&conversation(6)));
     }
 
     #[test]
     fn an_untitled_conversation_has_a_description() {
         let now = Timestamp::from_millis(65_000);
-        let (text, next) = table(EMPTY, &[conversation(5)], 1, now, None).expect("a table");
+        let (text, next) = table(key(), EMPTY, &[conversation(5)], 1, now, None).expect("a table");
         assert_eq!(next, None);
         let row: Vec<&str> =
             text.lines().nth(1).expect("a row").split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();

@@ -1,14 +1,18 @@
 //! Every list is paged: following `next` returns each row once, even while rows are added.
 
 use std::collections::BTreeSet;
+use std::fs;
 
 use coven_api::list::List;
 use coven_api::routes::{
-    Endpoint, ListAgents, ListHarnesses, ListInbox, ListQuestions, ListRepos, ListTaskHistory, ListWorkflows,
+    ALL, Endpoint, ListAgents, ListConversations, ListHarnesses, ListInbox, ListOperations, ListQuestions, ListRepos,
+    ListSessions, ListSteps, ListTaskHistory, ListTaskRuns, ListTasks, ListWorkflows, ReadState,
 };
 use coven_domain::task::TaskState;
 use coven_testing::TestHome;
 use serde_json::{Value, json};
+
+use crate::chat::{ECHO, file, home_with, say};
 
 const LIMIT: usize = 3;
 
@@ -155,4 +159,87 @@ fn repositories_and_harnesses_are_paged() {
     assert!(all.len() > LIMIT, "{all:?}");
     assert_eq!(walk_api(&home, ListHarnesses::ROUTE.path, "id", || {}), all);
     assert_eq!(walk_verb(&home, &["harness", "list"], "id", || {}), all);
+}
+
+#[test]
+fn conversations_that_cannot_be_read_are_on_pages_too() {
+    let home = home_with(ECHO);
+    home.start();
+    let mut expected = Vec::new();
+    for nth in 0..4 {
+        let id = format!("talk-{nth}");
+        say(&home, &["-i", "--session", &id], "hello\n").expect_success();
+        expected.push(id);
+    }
+    for nth in 0..4 {
+        let id = format!("broken-{nth}");
+        fs::write(file(&home, &id), "not JSON\n{}\n").expect("room on disk");
+        expected.push(id);
+    }
+    let page = |cursor: Option<&str>| {
+        let cursor = cursor.map(|cursor| format!("&cursor={cursor}")).unwrap_or_default();
+        let page: Value = home.read(&format!("{}?limit={LIMIT}{cursor}", ListConversations::ROUTE.path));
+        assert_eq!(page["total"], 4);
+        let rows = ["items", "broken"].map(|key| page[key].as_array().expect("a list").clone());
+        List { items: rows.concat(), next: page["next"].as_str().map(str::to_owned), total: None }
+    };
+    let found = walk("id", page, || {});
+    assert_eq!(found.len(), expected.len(), "{found:?}");
+    each_once(&found, &expected);
+}
+
+#[test]
+fn a_cursor_is_refused_by_every_list_but_its_own() {
+    let home = TestHome::in_repository(json!({"scheduler": {"maxConcurrentAgents": 20}}));
+    home.start();
+    (0..2).for_each(|_| drop(ask(&home)));
+    let tasks: Vec<String> = (0..2).map(|_| home.add_task("A task", "commit a.txt", &["--tag", "core"])).collect();
+    tasks.iter().for_each(|id| home.start_task(id));
+    tasks.iter().for_each(|id| drop(home.wait_for_task(id, TaskState::PendingMerge)));
+    (0..2).for_each(|_| drop(home.coven(&["db", "sweep", "--dry-run"]).expect_success()));
+    let lists = [
+        ListSessions::ROUTE.path.to_owned(),
+        ListTasks::ROUTE.path.to_owned(),
+        format!("{}?tag=core", ListTasks::ROUTE.path),
+        format!("{}?status=open,pending_merge", ListTasks::ROUTE.path),
+        ListTaskHistory::of(&tasks[0]).target().to_owned(),
+        ListTaskHistory::of(&tasks[1]).target().to_owned(),
+        ListTaskRuns::of(&tasks[0]).target().to_owned(),
+        ListWorkflows::ROUTE.path.to_owned(),
+        ListSteps::of(&tasks[0]).target().to_owned(),
+        format!("{}?all=true", ListAgents::ROUTE.path),
+        ListInbox::ROUTE.path.to_owned(),
+        format!("{}?all=true", ListInbox::ROUTE.path),
+        ListQuestions::ROUTE.path.to_owned(),
+        ListOperations::ROUTE.path.to_owned(),
+        ListHarnesses::ROUTE.path.to_owned(),
+        ListRepos::ROUTE.path.to_owned(),
+        ListConversations::ROUTE.path.to_owned(),
+        ReadState::ROUTE.path.to_owned(),
+    ];
+    let with = |path: &str, rest: &str| format!("{path}{}{rest}", if path.contains('?') { '&' } else { '?' });
+    let next = |path: &String| home.read::<Value>(&with(path, "limit=1"))["next"].as_str().map(str::to_owned);
+    let cursors: Vec<Option<String>> = lists.iter().map(next).collect();
+    assert!(cursors.iter().flatten().count() >= 14, "{cursors:?}");
+
+    for (list, own) in lists.iter().zip(&cursors) {
+        for (other, cursor) in lists.iter().zip(&cursors).filter(|(_, cursor)| *cursor != own) {
+            let Some(cursor) = cursor else { continue };
+            let message = home.get(&with(list, &format!("cursor={cursor}"))).refused(400, "invalid_request");
+            assert!(message.starts_with("cursor: "), "{list} with the cursor of {other}: {message}");
+        }
+        if let Some(own) = own {
+            assert_eq!(home.get(&with(list, &format!("cursor={own}"))).status, 200, "{list}");
+        }
+    }
+}
+
+#[test]
+fn every_list_takes_limit_and_cursor() {
+    // The AGENT dialect has the lists of its specification.
+    let is_ours = |path: &str| path.starts_with("/api/v1") || !path.starts_with("/api");
+    for route in ALL.iter().filter(|route| route.name.starts_with("List") && is_ours(route.path)) {
+        let parameters = (route.parameters)();
+        assert!(parameters.contains(&"limit") && parameters.contains(&"cursor"), "{}", route.name);
+    }
 }

@@ -52,6 +52,10 @@ impl Names {
             Json::List(items) => Json::List(items.into_iter().map(|item| self.replace(item)).collect()),
             Json::Object(fields) => {
                 let field = |(key, value): (String, Json)| {
+                    let value = match value {
+                        Json::Text(cursor) if key == "next" => Json::Text(without_list_key(&cursor)),
+                        other => other,
+                    };
                     let value = match self.numbers.iter().find(|(name, _)| *name == key) {
                         Some((_, name)) if matches!(value, Json::Number(_)) => Json::text(*name),
                         _ => self.replace(value),
@@ -124,6 +128,16 @@ impl Names {
             self.ids.len() - 1
         });
         format!("<uuid-{}>", nth + 1)
+    }
+}
+
+/// Returns a cursor without the key of its list, which differs for each id.
+fn without_list_key(cursor: &str) -> String {
+    match cursor.split_once('.') {
+        Some((key, place)) if key.len() == 8 && key.bytes().all(|it| it.is_ascii_hexdigit()) => {
+            format!("<list>.{place}")
+        }
+        _ => cursor.to_owned(),
     }
 }
 
