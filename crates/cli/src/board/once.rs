@@ -1,6 +1,7 @@
 //! The board as plain text or JSON: for pipes, scripts and tests.
 
 use coven_api::inbox::InboxItem;
+use coven_api::list::{List, ListKey};
 use coven_api::task::TaskRecord;
 use coven_api::workflow::{AgentRecord, WorkflowRecord};
 use coven_client::{Client, ClientError};
@@ -112,8 +113,23 @@ struct Shown<'a> {
     questions: Vec<&'a InboxItem>,
 }
 
-/// The tasks of each state, in the order of the board.
-pub fn json(tasks: &Tasks) -> Result<Vec<u8>, ClientError> {
+/// A page of the board: the tasks of each state, in the order of the board, and `next`. It starts behind the task `after`;
+/// none if that task has left the board.
+pub fn json(
+    tasks: &Tasks,
+    list: ListKey,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Option<Vec<u8>>, serde_json::Error> {
+    let mut rest: Vec<(usize, &String)> = Vec::new();
+    for at in 0..tasks.column_count() {
+        rest.extend(tasks.column(at).iter().map(|id| (at, id)));
+    }
+    if let Some(after) = after {
+        let Some(last) = rest.iter().position(|(_, id)| *id == after) else { return Ok(None) };
+        rest.drain(..=last);
+    }
+    let page = List::page(rest, limit, |(_, id)| list.cursor(id));
     let mut states = Map::new();
     for (at, state) in COLUMNS.iter().enumerate().take(tasks.column_count()) {
         let shown = |card: Card<'_>| {
@@ -127,8 +143,10 @@ pub fn json(tasks: &Tasks) -> Result<Vec<u8>, ClientError> {
                 questions: tasks.inbox().iter().filter(asked).collect(),
             })
         };
-        let cards = tasks.column(at).iter().filter_map(|id| tasks.card(id)).map(shown);
+        let here = page.items.iter().filter(|(column, _)| *column == at);
+        let cards = here.filter_map(|(_, id)| tasks.card(id)).map(shown);
         states.insert(state.to_string(), Value::Array(cards.collect::<Result<_, _>>()?));
     }
-    Ok(serde_json::to_vec(&states)?)
+    states.insert("next".to_owned(), page.next.into());
+    serde_json::to_vec(&states).map(Some)
 }

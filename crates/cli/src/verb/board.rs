@@ -2,12 +2,14 @@
 
 use std::process::ExitCode;
 
+use coven_api::list::{BadCursor, ListKey, MAX_LIMIT};
+use coven_client::ClientError;
 use coven_holder::clock;
 use coven_host::home::Home;
 use coven_interop::questions::QuestionFolder;
 
 use super::sessions::wait_for_key;
-use super::{attach as attach_verb, print_json, task};
+use super::{attach as attach_verb, page, print_json, task};
 use crate::attach::{self, AttachOutcome, Options, Start};
 use crate::board::{self, BoardOptions, once};
 use crate::command_line::Place;
@@ -22,7 +24,7 @@ use crate::{answer, inbox_alerts, output};
   coven board                                    on a terminal; ? lists the keys
   coven board --once                             prints the board as text
   coven board | cat                              the same
-  coven board --json | jq -r '.pending_merge[].title'
+  coven board --json | jq -r '.pending_merge[].task.title'
 
 On the board: s starts a task, a approves it, x rejects it, d shows its changes, o attaches to its agent, i opens
 the inbox, n creates a task. It lists the newest 20 closed tasks.")]
@@ -36,12 +38,18 @@ pub struct Args {
     /// Hide closed tasks
     #[arg(long)]
     no_closed: bool,
+    /// With --json: maximum number of tasks
+    #[arg(long, value_name = "N", default_value_t = MAX_LIMIT, value_parser = page::limit(), requires = "json")]
+    limit: usize,
+    /// With --json: start after another page, by its `next` value
+    #[arg(long, requires = "json")]
+    cursor: Option<String>,
 }
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     if args.json || args.once || !output::has_screen() {
-        return block_on(print(&home, args.no_closed, args.json));
+        return block_on(print(&home, args));
     }
     // The board connects by itself. This starts the daemon before the screen opens, so that its errors are readable.
     block_on(DaemonClient::open(&home))?;
@@ -72,11 +80,17 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     }
 }
 
-async fn print(home: &Home, hides_closed: bool, as_json: bool) -> Result<ExitCode, Failure> {
+async fn print(home: &Home, args: Args) -> Result<ExitCode, Failure> {
+    let list = ListKey::new(&["board", if args.no_closed { "without closed" } else { "" }]);
+    let advice = "Omit --cursor for the first page";
+    let after: Option<String> =
+        list.place(args.cursor.as_deref()).map_err(|error: BadCursor| Failure::usage(error.to_string(), advice))?;
     let mut link = DaemonClient::open(home).await?;
-    let tasks = once::read(&mut link, hides_closed).await?;
-    if as_json {
-        print_json(&once::json(&tasks)?)?;
+    let tasks = once::read(&mut link, args.no_closed).await?;
+    if args.json {
+        let page = once::json(&tasks, list, after.as_deref(), args.limit).map_err(ClientError::from)?;
+        let gone = || Failure::usage("cursor: the last task of the previous page is no longer on the board", advice);
+        print_json(&page.ok_or_else(gone)?)?;
     } else {
         let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
         output::text(&once::text(&tasks, clock::now(), width))?;

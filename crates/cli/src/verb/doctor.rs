@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use coven_api::health::API_VERSION;
-use coven_api::list::MAX_LIMIT;
+use coven_api::list::{List, MAX_LIMIT};
 use coven_api::routes::{Endpoint, Health, ListSessions};
 use coven_api::session::ListSessionsQuery;
 use coven_domain::session::SessionState;
@@ -21,7 +21,7 @@ use crate::{VERSION, format, log_check, output};
 
 /// Checks home, config, daemon, harnesses and tools, and advises on problems
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  coven doctor\n  coven doctor --json | jq '.[] | select(.verdict != \"ok\")'")]
+#[command(after_help = "Examples:\n  coven doctor\n  coven doctor --json | jq '.items[] | select(.verdict != \"ok\")'")]
 pub struct Args {
     /// Print the findings as JSON
     #[arg(long)]
@@ -64,7 +64,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     });
     findings.extend(desktop(place));
     if args.json {
-        output::json(&serde_json::to_vec(&findings).expect("plain data"))?;
+        output::record(&List::whole(findings.iter().collect()))?;
     } else {
         let line =
             |it: &Finding| format!("{:<5} {:<9} {}\n", mark(it.verdict), it.what, format::sanitize_line(&it.text));

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use coven_api::list::List;
 use coven_api::routes::{CancelWorkflow, Endpoint, GetWorkflow, ListSteps, ListWorkflows, RetryWorkflow};
 use coven_api::task::{StartTaskRequest, TaskTransitionRequest};
 use coven_api::workflow::ListWorkflowsQuery;
@@ -224,8 +225,7 @@ fn lint(home: &Home, named: Vec<PathBuf>, as_json: bool) -> Result<ExitCode, Fai
     }
     let is_valid = found.iter().all(|(_, read)| read.is_ok());
     if as_json {
-        let report: Vec<serde_json::Value> = found.iter().map(|(file, read)| report(file, read)).collect();
-        print_json(&serde_json::to_vec(&report).map_err(ClientError::from)?)?;
+        output::record(&List::whole(found.iter().map(|(file, read)| report(file, read)).collect()))?;
     } else if found.is_empty() {
         let folder = home.path().join("grimoires");
         output::line(format_args!("no workflow files in {}; `implement` is built in", folder.display()))?;

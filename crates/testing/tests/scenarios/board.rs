@@ -189,7 +189,29 @@ fn the_board_is_text_in_a_pipe_and_json_with_a_flag() {
     }
     let board: Value = home.json(&["board", "--json"]);
     let states: Vec<&String> = board.as_object().expect("an object").keys().collect();
-    assert_eq!(states.len(), 5);
+    assert_eq!(states.len(), 6, "five states, and the next page");
+    assert!(board["next"].is_null());
+    let mut found = Vec::new();
+    let mut cursor = None;
+    loop {
+        let mut args = vec!["board".to_owned(), "--json".to_owned(), "--limit".to_owned(), "1".to_owned()];
+        args.extend(cursor.iter().flat_map(|cursor: &String| ["--cursor".to_owned(), cursor.clone()]));
+        let page: Value = home.json(&args.iter().map(String::as_str).collect::<Vec<_>>());
+        let tasks: Vec<String> = ["open", "in_progress", "pending_merge", "blocked", "closed"]
+            .iter()
+            .flat_map(|state| page[state].as_array().expect("a list"))
+            .map(|card| card["task"]["id"].as_str().expect("an id").to_owned())
+            .collect();
+        assert_eq!(tasks.len(), 1, "{page}");
+        found.extend(tasks);
+        cursor = page["next"].as_str().map(str::to_owned);
+        if let Some(cursor) = &cursor {
+            home.coven(&["board", "--json", "--no-closed", "--cursor", cursor]).expect_failure(2);
+        } else {
+            break;
+        }
+    }
+    assert_eq!(found, [first.clone(), second.clone(), gone.clone()]);
     assert_eq!((&board["open"][1]["task"]["id"], &board["open"][1]["ready"]), (&second.as_str().into(), &false.into()));
     for field in ["agent", "run", "last_line"] {
         assert!(board["open"][0][field].is_null(), "{field}");

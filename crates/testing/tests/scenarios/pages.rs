@@ -225,7 +225,7 @@ fn a_cursor_is_refused_by_every_list_but_its_own() {
     for (list, own) in lists.iter().zip(&cursors) {
         for (other, cursor) in lists.iter().zip(&cursors).filter(|(_, cursor)| *cursor != own) {
             let Some(cursor) = cursor else { continue };
-            let message = home.get(&with(list, &format!("cursor={cursor}"))).refused(400, "invalid_request");
+            let message = home.get(&with(list, &format!("cursor={cursor}"))).expect_error(400, "invalid_request");
             assert!(message.starts_with("cursor: "), "{list} with the cursor of {other}: {message}");
         }
         if let Some(own) = own {

@@ -237,7 +237,8 @@ fn doctor_completions_version_logs_and_schemas_work() {
 
     let report = home.coven(&["doctor"]).expect_success();
     assert!(report.contains("daemon") && report.contains("claude"), "{report}");
-    assert!(home.json::<Value>(&["doctor", "--json"]).is_array());
+    let findings: Value = home.json(&["doctor", "--json"]);
+    assert!(findings["items"].is_array() && findings["next"].is_null(), "{findings}");
     for shell in ["bash", "zsh", "fish"] {
         assert!(home.coven(&["completions", shell]).expect_success().contains("coven complete"), "{shell}");
     }

@@ -430,7 +430,7 @@ fn mistakes_in_a_workflow_file_are_reported_with_their_lines() {
     assert!(ran.stdout.contains("good.yaml: valid, 1 step\n"), "{}", ran.stdout);
     let ran = home.coven(&["workflow", "lint", "bad", "--json"]);
     let report: Value = serde_json::from_str(&ran.stdout).expect("JSON");
-    assert_eq!(report[0]["problems"][1]["line"], 6);
+    assert_eq!(report["items"][0]["problems"][1]["line"], 6);
     home.coven(&["workflow", "lint", "good"]).expect_success();
     home.start();
     let id = home.add_task("x", "", &["--workflow", "bad"]);
