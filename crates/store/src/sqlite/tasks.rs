@@ -19,6 +19,10 @@ const READY: &str = "state = 'open' AND claimed_by IS NULL AND deleted_at IS NUL
     SELECT 1 FROM task_dependencies JOIN tasks AS other ON other.id = task_dependencies.depends_on
     WHERE task_dependencies.task_id = tasks.id AND other.state <> 'closed')";
 
+/// The newest run was cancelled. The reason alone does not say so: a user may have written the same text.
+const CANCELLED_RUN: &str = "(SELECT state FROM workflows WHERE task_id = tasks.id
+    ORDER BY created_at DESC, rowid DESC LIMIT 1) IS 'cancelled'";
+
 /// Inserts or updates a task with its dependencies.
 pub(super) fn put(connection: &Connection, task: &Task) -> Result<(), StoreError> {
     let id = task.id.to_string();
@@ -163,7 +167,8 @@ pub(super) fn dependencies(connection: &Connection, id: TaskId) -> Result<Vec<(T
 /// Returns ready tasks in scheduling order, without those whose run was cancelled.
 pub(super) fn ready(connection: &Connection, limit: usize) -> Result<Vec<Task>, StoreError> {
     let mut statement = connection.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM tasks WHERE {READY} AND reason IS NOT ?1 ORDER BY priority, created_at, rowid LIMIT ?2"
+        "SELECT {COLUMNS} FROM tasks WHERE {READY} AND NOT (reason IS ?1 AND {CANCELLED_RUN})
+         ORDER BY priority, created_at, rowid LIMIT ?2"
     ))?;
     let mut rows = statement.query(params![CANCELLED, count(limit)])?;
     let mut tasks = Vec::new();

@@ -6,7 +6,8 @@ use coven_domain::TaskId;
 use coven_domain::event::EventBody;
 use coven_domain::query::{TaskCursor, TaskPage, TaskQuery};
 use coven_domain::retention::Cutoffs;
-use coven_domain::task::{Claim, FieldChange, Task, TaskEdit, TaskFact, TaskKind, TaskState, WorkSize};
+use coven_domain::task::{CANCELLED, Claim, FieldChange, Task, TaskEdit, TaskFact, TaskKind, TaskState, WorkSize};
+use coven_domain::workflow::{Workflow, WorkflowState};
 use coven_store::{Change, Store};
 use serde_json::json;
 
@@ -151,6 +152,23 @@ pub async fn ready_tasks_are_open_without_open_dependencies(store: Arc<dyn Store
     done.apply(TaskFact::Closed, None, at(5)).expect("allowed");
     written(&*store, &done, "closed", vec![]).await;
     assert_eq!(listed(&*store, ready()).await, [task_id(2)]);
+}
+
+pub async fn a_reason_alone_does_not_keep_a_task_from_being_started(store: Arc<dyn Store>) {
+    let mut written_by_a_user = task(1);
+    written_by_a_user.reason = Some(CANCELLED.to_owned());
+    let mut cancelled = task(2);
+    cancelled.reason = Some(CANCELLED.to_owned());
+    for task in [&written_by_a_user, &cancelled] {
+        created(&*store, task).await;
+    }
+    let id = "00000002-0000-4000-b000-000000000002".parse().expect("an id");
+    let mut run = Workflow::new(id, cancelled.id, "implement", "", at(3));
+    run.state = WorkflowState::Cancelled;
+    record(&*store, Change::WorkflowWritten { workflow: run, event: "cancelled" }).await.expect("a change");
+
+    let ready = store.begin().await.expect("a transaction").ready_tasks(9).await.expect("a read");
+    assert_eq!(ready.iter().map(|it| it.id).collect::<Vec<_>>(), [task_id(1)]);
 }
 
 pub async fn every_change_of_a_task_has_a_history_entry_and_an_event(store: Arc<dyn Store>) {
