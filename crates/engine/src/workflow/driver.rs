@@ -421,7 +421,7 @@ enum CollectOutcome {
     DaemonStops,
 }
 
-fn work_size(files: &[FileChange]) -> WorkSize {
+pub(super) fn work_size(files: &[FileChange]) -> WorkSize {
     let sum = |count: fn(&FileChange) -> Option<u64>| files.iter().filter_map(count).sum();
     WorkSize { files: files.len() as u64, additions: sum(|file| file.added), deletions: sum(|file| file.deleted) }
 }

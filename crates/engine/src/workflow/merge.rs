@@ -18,6 +18,7 @@ use coven_store::Change;
 use coven_workflow::{StepKind, WorkflowDefinition};
 use tokio::sync::watch;
 
+use super::driver::work_size;
 use super::{RunGuard, Stop, branch_of, stop_requested, with_git, with_git_unless};
 use crate::Engine;
 use crate::error::EngineError;
@@ -53,6 +54,7 @@ enum MergeEnd {
     /// The base contains the work; `range` selects the merged commits.
     Merged {
         range: String,
+        work: WorkSize,
     },
     /// The task changed nothing.
     NoChanges,
@@ -302,7 +304,7 @@ impl Engine {
         let steps = MergeSteps::new(report.clone(), &workflow);
         let merged = match self.try_to_merge(&task, &workflow, &worktree, &steps, stop).await? {
             MergeEnd::NotMerged(not_merged) => return Ok(Err(not_merged)),
-            MergeEnd::Merged { range } => Some(range),
+            MergeEnd::Merged { range, work } => Some((range, work)),
             MergeEnd::NoChanges => None,
         };
         steps.clean_up();
@@ -390,8 +392,8 @@ impl Engine {
                     MergeTry::Ready(merged) => &merged.onto,
                     MergeTry::Nothing | MergeTry::Conflicts(_) => &first,
                 };
-                let is_empty = tree.repository.changes(since, &tip)?.is_empty();
-                Ok(Some((tried, is_empty, format!("{first}..{tip}"))))
+                let work = work_size(&tree.repository.changes(since, &tip)?);
+                Ok(Some((tried, work, format!("{first}..{tip}"))))
             });
             let tried = match (tried.await, stop.borrow().clone()) {
                 (Err(EngineError::Git(GitError::Stopped { .. })), Some(asked)) => {
@@ -399,14 +401,14 @@ impl Engine {
                 }
                 (tried, _) => tried?,
             };
-            let Some((tried, is_empty, range)) = tried else { return not_merged(NotMerged::NoBranch(branch)) };
+            let Some((tried, work, range)) = tried else { return not_merged(NotMerged::NoBranch(branch)) };
             let merged = match tried {
                 MergeTry::Conflicts(files) => {
                     let worktree = worktree.folder.display().to_string();
                     return not_merged(NotMerged::Conflicts { files, worktree });
                 }
-                MergeTry::Nothing | MergeTry::Ready(_) if is_empty => return Ok(MergeEnd::NoChanges),
-                MergeTry::Nothing => return Ok(MergeEnd::Merged { range }),
+                MergeTry::Nothing | MergeTry::Ready(_) if work.files == 0 => return Ok(MergeEnd::NoChanges),
+                MergeTry::Nothing => return Ok(MergeEnd::Merged { range, work }),
                 MergeTry::Ready(merged) => merged,
             };
             if let Some(failed) = self.run_checks(task, workflow, worktree, &merged, steps, stop).await? {
@@ -417,7 +419,7 @@ impl Engine {
             match land(&worktree.repository, &base, &merged).await? {
                 Landing::Landed => {
                     fault::point("after_landing");
-                    return Ok(MergeEnd::Merged { range: format!("{}..{}", merged.onto, merged.commit) });
+                    return Ok(MergeEnd::Merged { range: format!("{}..{}", merged.onto, merged.commit), work });
                 }
                 Landing::BaseMoved => {}
                 Landing::Busy { folder } => {
@@ -451,8 +453,9 @@ impl Engine {
         Ok(self.commit(tx).await?)
     }
 
-    /// Closes a task whose work is in the base branch. `merged` is the range of merged commits, if there are any.
-    async fn write_merged(&self, id: TaskId, merged: Option<String>) -> Result<Task, EngineError> {
+    /// Closes a task whose work is in the base branch. `merged` is the range of merged commits and their size, if there
+    /// are any: the reviewer may have changed them since the step ended.
+    async fn write_merged(&self, id: TaskId, merged: Option<(String, WorkSize)>) -> Result<Task, EngineError> {
         let now = clock::now();
         let mut tx = self.store.begin().await?;
         let mut task = live_task(&mut tx, id).await?;
@@ -466,10 +469,8 @@ impl Engine {
         }
         let reason = if merged.is_some() { "merged" } else { "no changes" };
         let changes = task.apply(TaskFact::Approved, Some(reason), now)?;
-        if merged.is_none() {
-            task.changes = Some(WorkSize::default());
-        }
-        task.merged = merged;
+        let (range, work) = merged.unzip();
+        (task.merged, task.changes) = (range, Some(work.unwrap_or_default()));
         tx.record(Change::TaskChanged { task: task.clone(), event: "closed", changes, by }, now).await?;
         self.commit(tx).await?;
         Ok(task)

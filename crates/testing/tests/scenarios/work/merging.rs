@@ -102,12 +102,14 @@ fn conflicts_are_listed_and_the_task_stays_in_review() {
     // After the conflict is resolved in the worktree, the merge succeeds.
     let worktree = home.worktree(&id);
     let script = format!(
-        "cd {}; git merge -q main || true; echo both > a.txt; git add -A; git commit -qm resolved",
+        "cd {}; git merge -q main || true; printf 'both\\nmore\\n' > a.txt; git add -A; git commit -qm resolved",
         worktree.display()
     );
     home.git(&script);
     home.coven(&["task", "approve", &id]).expect_success();
-    assert_eq!(home.git("cat a.txt"), "both");
+    assert_eq!(home.git("cat a.txt"), "both\nmore");
+    let changes = home.task(&id).task.changes.expect("a size");
+    assert_eq!((changes.files, changes.additions, changes.deletions), (1, 2, 1), "of what was merged");
     check_invariants(&home);
 }
 
