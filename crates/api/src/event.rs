@@ -174,6 +174,7 @@ pub struct TaskPayload {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TaskRescuedPayload {
+    pub task: TaskRecord,
     #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Id"))]
     pub task_id: TaskId,
     /// The Git ref that holds the work.
@@ -230,6 +231,8 @@ pub struct RetentionPayload {
     pub workflows_deleted: Vec<String>,
     pub questions_deleted: Vec<String>,
     pub events_deleted: u64,
+    #[serde(default)]
+    pub operations_deleted: u64,
 }
 
 /// `GET /events` with `Accept: application/json`.

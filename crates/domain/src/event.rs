@@ -156,6 +156,11 @@ pub enum EventBody<'a> {
         changes: &'a [FieldChange],
         by: &'a str,
     },
+    /// Unmerged work of the task is kept under a Git ref.
+    TaskRescued {
+        task: &'a Task,
+        reference: &'a str,
+    },
     Agent(&'a Agent),
     Run(&'a WorkflowRun),
     TerminalPrompt(&'a TerminalPrompt),

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use coven_api::event::{
     AgentPayload, MessagePayload, OperationPayload, OutputPayload, PermissionPayload, QuestionPayload,
-    QuestionSetPayload, RepoPayload, SessionPayload, TaskPayload, WorkflowPayload,
+    QuestionSetPayload, RepoPayload, SessionPayload, TaskPayload, TaskRescuedPayload, WorkflowPayload,
 };
 use coven_domain::event::{Event, EventBody};
 use serde::Serialize;
@@ -24,6 +24,9 @@ pub fn render(body: EventBody<'_>) -> String {
         EventBody::Task { task, changes, by } => {
             let changes = changes.iter().map(Into::into).collect();
             json(&TaskPayload { task: task.into(), changes, by: by.to_owned() })
+        }
+        EventBody::TaskRescued { task, reference } => {
+            json(&TaskRescuedPayload { task_id: task.id, task: task.into(), reference: reference.to_owned() })
         }
         EventBody::Agent(agent) => json(&AgentPayload { agent: agent.into() }),
         EventBody::Run(workflow) => json(&WorkflowPayload { workflow: workflow.into() }),

@@ -94,6 +94,11 @@ pub enum Change {
         operation: Operation,
         event: &'static str,
     },
+    /// Unmerged work of a task is kept under a Git ref: `task.rescued`, an event without a row.
+    TaskRescued {
+        task: Task,
+        reference: String,
+    },
     /// An event without a row.
     EventOnly {
         kind: String,

@@ -110,11 +110,7 @@ impl Engine {
             Ok(Rescued::Nothing) => {}
             Ok(Rescued::Under(reference)) => {
                 tracing::info!(task = %task.id, reference, "saved unmerged work under a ref");
-                let event = Change::EventOnly {
-                    kind: "task.rescued".to_owned(),
-                    subject: task.id.to_string(),
-                    payload: serde_json::json!({ "task_id": task.id, "ref": reference }),
-                };
+                let event = Change::TaskRescued { task: task.clone(), reference };
                 if let Ok(mut tx) = self.store.begin().await
                     && tx.record(event, moment).await.is_ok()
                 {

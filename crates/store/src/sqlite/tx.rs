@@ -331,6 +331,10 @@ fn write(connection: &Connection, recorder: &mut Recorder, change: &Change, now:
             let set = question_sets::take(connection, *id)?;
             add_question_set(recorder, connection, "dismissed", &set, now)
         }
+        Change::TaskRescued { task, reference } => {
+            let body = EventBody::TaskRescued { task, reference };
+            recorder.add(connection, "task.rescued".to_owned(), task.id.to_string(), now, body)
+        }
         Change::EventOnly { kind, subject, payload } => {
             recorder.add(connection, kind.clone(), subject.clone(), now, EventBody::Payload(payload))
         }

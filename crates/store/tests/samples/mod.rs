@@ -87,6 +87,7 @@ pub fn render(body: EventBody<'_>) -> String {
         EventBody::Run(workflow) => json!({ "workflow": workflow.id, "status": workflow.state }),
         EventBody::TerminalPrompt(question) => json!({ "question": question.id, "status": question.state }),
         EventBody::Operation(operation) => json!({ "operation": operation.id, "status": operation.state }),
+        EventBody::TaskRescued { task, reference } => json!({ "task_id": task.id, "ref": reference }),
         EventBody::Swept(report) => json!(report),
         EventBody::Payload(payload) => payload.clone(),
     };
