@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use coven_api::compat::PromptRequest;
+use coven_api::list::{BadCursor, ListKey};
 use coven_api::message::{MessageRecord, MessagesQuery};
 use coven_api::routes::{
     CreateSession, Endpoint, GetSession, ListMessages, ListSessions, PromptSession, ReadScreen, SendInput,
@@ -60,13 +61,14 @@ impl Server {
 
     async fn read(&self, arguments: ReadArguments) -> Result<CallToolResult, DaemonError> {
         let limit = bounded("limit", arguments.limit.unwrap_or(20), 200)?;
-        let before = arguments.cursor.as_deref().map(str::parse).transpose();
-        let before = before.map_err(|_| DaemonError::Refused("cursor: give the `next` of the previous page".into()))?;
         let mut daemon = self.daemon().await?;
         let session = daemon.call(GetSession::of(&arguments.session_id)).await?;
+        let list = ListKey::new(&["messages", &session.id.to_string()]);
+        let before = list.place(arguments.cursor.as_deref());
+        let before = before.map_err(|error: BadCursor| DaemonError::Refused(error.to_string()))?;
         let head = line(&session);
         if session.channel == Channel::Acp {
-            let List { items, next, .. } = messages(&mut daemon, session.id, limit, before).await?;
+            let List { items, next, .. } = messages(&mut daemon, session.id, list, limit, before).await?;
             let texts: Vec<String> = items.iter().map(format_message).collect();
             let text = format!("{head}\n\n{}", texts.join("\n\n"));
             return Ok(reply::text_result(text, json!({"session": session, "items": items, "next": next})));
@@ -138,6 +140,7 @@ fn line(session: &SessionRecord) -> String {
 async fn messages(
     daemon: &mut Client,
     id: SessionId,
+    list: ListKey,
     limit: usize,
     before: Option<u64>,
 ) -> Result<List<MessageRecord>, DaemonError> {
@@ -146,7 +149,7 @@ async fn messages(
     let mut items = daemon.call(ListMessages::of(&id.to_string()).query(&query)).await?.items;
     let excess = items.len().saturating_sub(limit);
     items.drain(..excess);
-    let next = items.first().filter(|_| excess > 0).map(|first| first.number.to_string());
+    let next = items.first().filter(|_| excess > 0).map(|first| list.cursor(first.number));
     Ok(List { items, next, total: None })
 }
 
