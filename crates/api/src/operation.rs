@@ -45,7 +45,8 @@ pub struct OperationProgress {
     pub message: String,
 }
 
-/// The result of an operation: of `task.approve` a task, of `task.add` a list of tasks, of `migrate.run` and `retention.run` their
+/// The result of an operation: of `task.approve` a task, of `task.add` the first page of
+/// `GET /api/v1/tasks?operation=` this operation, of `migrate.run` and `retention.run` their
 /// reports.
 #[cfg(feature = "schema")]
 #[derive(Debug, Serialize, schemars::JsonSchema)]

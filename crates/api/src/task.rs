@@ -263,7 +263,7 @@ pub struct DeleteTaskResponse {
     pub deleted: Vec<TaskId>,
 }
 
-/// `GET /api/v1/tasks`: priority, then age. Lists are comma-separated and mean any of them.
+/// `GET /api/v1/tasks`: by priority, then age. Lists are comma-separated and mean any of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -277,10 +277,13 @@ pub struct ListTasksQuery {
     pub tag: Option<String>,
     /// Those right below this one.
     pub parent: Option<String>,
+    /// Those that the operation with this id added, in the order of its request.
+    pub operation: Option<String>,
     /// Only tasks that can be started now.
     pub ready: Option<bool>,
     pub include_deleted: Option<bool>,
     /// 1 to 1000; 100 if left out. A page of long tasks may have fewer.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1000)))]
     pub limit: Option<usize>,
     /// The `next` of the previous page. Every task is on one page, also if others are made or deleted meanwhile.
     pub cursor: Option<String>,

@@ -11,7 +11,7 @@ use crate::session::{Channel, Session, SessionState};
 use crate::task::{FieldChange, Priority, Task, TaskKind, TaskState};
 use crate::terminal_prompt::TerminalPrompt;
 use crate::workflow::{WorkflowRun, WorkflowState};
-use crate::{RepoId, SessionId, TaskId, Timestamp, WorkflowId, string_enum};
+use crate::{OperationId, RepoId, SessionId, TaskId, Timestamp, WorkflowId, string_enum};
 use serde::Serialize;
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -88,6 +88,8 @@ pub struct TaskQuery {
     pub priorities: Vec<Priority>,
     pub tag: Option<String>,
     pub parent: Option<TaskId>,
+    /// Only tasks that this operation added, in the order of its request.
+    pub operation: Option<AddedBy>,
     /// Only open, unclaimed tasks whose dependencies are all closed.
     pub is_ready: bool,
     pub include_deleted: bool,
@@ -95,6 +97,14 @@ pub struct TaskQuery {
     pub after: Option<TaskCursor>,
     /// A page of long tasks may contain fewer.
     pub limit: usize,
+}
+
+/// Selects the tasks that an operation added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AddedBy {
+    pub operation: OperationId,
+    /// Only tasks after this one.
+    pub after: Option<TaskId>,
 }
 
 /// Position of a task in scheduling order, used as a page cursor. Successive pages contain every task once, even if

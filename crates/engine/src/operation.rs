@@ -33,9 +33,19 @@ const MAX_CANDIDATES: usize = 5;
 #[derive(Debug, Clone, PartialEq)]
 pub enum OperationResult {
     Task(Box<Task>),
-    Tasks(Vec<Task>),
-    Migrated { done: Migrated, dry_run: bool },
-    Swept { report: SweepReport, dry_run: bool },
+    /// The tasks that the operation added, in the order of its request.
+    Tasks {
+        operation: OperationId,
+        tasks: Vec<Task>,
+    },
+    Migrated {
+        done: Migrated,
+        dry_run: bool,
+    },
+    Swept {
+        report: SweepReport,
+        dry_run: bool,
+    },
 }
 
 /// Renders results and errors for clients. The server implements it, because it knows the wire format.
@@ -112,6 +122,10 @@ impl Operations {
 pub(crate) struct Reporter(Option<Arc<(OperationId, watch::Sender<OperationProgress>)>>);
 
 impl Reporter {
+    pub(crate) fn operation(&self) -> Option<OperationId> {
+        self.0.as_ref().map(|target| target.0)
+    }
+
     pub(crate) fn step(&self, done: u64, total: Option<u64>, message: impl Into<String>) {
         if let Some(target) = &self.0 {
             target.1.send_replace(OperationProgress { done, total, message: message.into() });

@@ -10,7 +10,7 @@ use coven_domain::query::{TaskHistoryEntry, TaskPage, TaskQuery};
 use coven_domain::task::links::{self, Links};
 use coven_domain::task::{FieldChange, NotReady, Task, TaskEdit, TaskFact, TaskKind, TaskState};
 use coven_domain::workflow::{WorkflowFact, WorkflowState};
-use coven_domain::{TaskId, Timestamp};
+use coven_domain::{OperationId, TaskId, Timestamp};
 use coven_holder::clock;
 use coven_host::git::top_of;
 use coven_store::{Change, Tx};
@@ -63,7 +63,7 @@ impl Engine {
         let now = clock::now();
         let mut drafted = self.drafted_all(vec![draft], now).await?;
         let mut tx = self.store.begin().await?;
-        write_drafted(&mut tx, &drafted, now).await?;
+        write_drafted(&mut tx, &drafted, None, now).await?;
         self.commit(tx).await?;
         Ok(drafted.swap_remove(0).0)
     }
@@ -77,10 +77,12 @@ impl Engine {
             let count = drafted.len() as u64;
             report.step(0, Some(count), format!("adding {count} tasks"));
             let mut tx = engine.store.begin().await?;
-            write_drafted(&mut tx, &drafted, now).await?;
+            let operation = report.operation().expect("the work belongs to the operation");
+            write_drafted(&mut tx, &drafted, Some(operation), now).await?;
             // In the same transaction, so that a crash leaves either all tasks and a completed operation, or none.
             let tasks = drafted.into_iter().map(|(task, _)| task).collect();
-            engine.complete_operation(&mut tx, &report, OperationResult::Tasks(tasks), clock::now()).await?;
+            let result = OperationResult::Tasks { operation, tasks };
+            engine.complete_operation(&mut tx, &report, result, clock::now()).await?;
             engine.commit(tx).await?;
             Ok(None)
         })
@@ -385,11 +387,20 @@ impl Engine {
 }
 
 /// Records new tasks, each with its author.
-async fn write_drafted(tx: &mut Box<dyn Tx>, tasks: &[(Task, String)], now: Timestamp) -> Result<(), EngineError> {
+async fn write_drafted(
+    tx: &mut Box<dyn Tx>,
+    tasks: &[(Task, String)],
+    operation: Option<OperationId>,
+    now: Timestamp,
+) -> Result<(), EngineError> {
     check_links(tx, &tasks.iter().map(|(task, _)| task).collect::<Vec<_>>()).await?;
     for (task, by) in tasks {
         let (task, changes, by) = (task.clone(), task.first_fields(), by.clone());
-        tx.record(Change::TaskChanged { task, event: "created", changes, by }, now).await?;
+        let change = match operation {
+            Some(operation) => Change::TaskAdded { task, changes, by, operation },
+            None => Change::TaskChanged { task, event: "created", changes, by },
+        };
+        tx.record(change, now).await?;
     }
     Ok(())
 }

@@ -8,10 +8,12 @@ use axum::response::{IntoResponse, Response};
 use coven_api::list::{List, ListKey};
 use coven_api::operation::{GetOperationQuery, ListOperationsQuery, Operation};
 use coven_api::retention::RetentionResponse;
-use coven_api::routes::{Endpoint as _, GetOperation, ListOperations};
-use coven_api::task::TaskRecord;
+use coven_api::routes::{Endpoint as _, GetOperation, ListOperations, ListTasks};
+use coven_api::task::{ListTasksQuery, TaskRecord};
+use coven_domain::OperationId;
 use coven_domain::operation as domain;
 use coven_domain::query::OperationQuery;
+use coven_domain::task::Task;
 use coven_engine::EngineError;
 use coven_engine::operation::{OperationRender, OperationResult};
 use serde::Serialize;
@@ -22,6 +24,9 @@ use super::task::words;
 use super::{App, migrate};
 
 const DEFAULT_LIMIT: usize = 100;
+/// How many tasks the result of an operation holds; the others are on the pages that follow it.
+const MAX_RESULT_TASKS: usize = 100;
+const MAX_RESULT_BYTES: usize = 64 << 10;
 
 /// Renders results and errors of operations for the engine.
 pub const RENDER: OperationRender = OperationRender { result, error };
@@ -71,10 +76,24 @@ fn result(result: OperationResult) -> String {
     }
     match result {
         OperationResult::Task(task) => text(&TaskRecord::from(&*task)),
-        OperationResult::Tasks(tasks) => text(&List::whole(tasks.iter().map(TaskRecord::from).collect())),
+        OperationResult::Tasks { operation, tasks } => text(&first_tasks(operation, &tasks)),
         OperationResult::Migrated { done, dry_run } => text(&migrate::response(done, dry_run)),
         OperationResult::Swept { report, dry_run } => text(&RetentionResponse::new(report, dry_run)),
     }
+}
+
+/// The first page of the tasks that an operation added. The record and its event stay small, however many tasks there are.
+fn first_tasks(operation: OperationId, tasks: &[Task]) -> List<TaskRecord> {
+    let mut bytes = 0;
+    let fits = |task: &&Task| {
+        bytes += task.body.len() + task.title.len();
+        bytes <= MAX_RESULT_BYTES
+    };
+    let count = tasks.iter().take(MAX_RESULT_TASKS).take_while(fits).count().max(1);
+    let query = ListTasksQuery { operation: Some(operation.to_string()), ..ListTasksQuery::default() };
+    let list = ListKey::of::<ListTasks>(&query);
+    let page = List::page(tasks.iter(), count, |last| list.cursor(last.id));
+    page.map(TaskRecord::from).with_total(tasks.len() as u64)
 }
 
 fn error(error: &EngineError) -> domain::OperationError {

@@ -10,9 +10,9 @@ use coven_api::task::{
     TaskHistoryRecord, TaskReadiness, TaskRecord, TaskTransitionRequest,
 };
 use coven_api::workflow::WorkflowRecord;
-use coven_domain::TaskId;
-use coven_domain::query::{TaskPage, TaskQuery, WorkflowQuery};
+use coven_domain::query::{AddedBy, TaskPage, TaskQuery, WorkflowQuery};
 use coven_domain::task::{NotReady, Priority, TaskEdit};
+use coven_domain::{OperationId, TaskId};
 
 use super::App;
 use super::operation::Started;
@@ -72,6 +72,13 @@ pub async fn list(State(app): State<App>, Params(query): Params<ListTasksQuery>)
     if ids.len() > MAX_LIMIT {
         return Err(invalid(format!("id: at most {MAX_LIMIT} at a time")));
     }
+    let operation: Option<OperationId> =
+        query.operation.as_deref().map(str::parse).transpose().map_err(|_| invalid("operation: not an id"))?;
+    // Tasks of one operation have another order, and so other places.
+    let (added, after) = match operation {
+        Some(operation) => (Some(AddedBy { operation, after: place(key, query.cursor.as_deref())? }), None),
+        None => (None, place(key, query.cursor.as_deref())?),
+    };
     let query = TaskQuery {
         ids,
         states: words(query.status.as_deref(), |word| {
@@ -83,12 +90,15 @@ pub async fn list(State(app): State<App>, Params(query): Params<ListTasksQuery>)
         parent,
         is_ready: query.ready.unwrap_or(false),
         include_deleted: query.include_deleted.unwrap_or(false),
-        after: place(key, query.cursor.as_deref())?,
+        operation: added,
+        after,
         limit: page_size(query.limit, DEFAULT_LIMIT)?,
     };
     let TaskPage { tasks, total, next } = app.engine.tasks(&query).await?;
+    let last = tasks.last().map(|task| task.id).filter(|_| added.is_some());
+    let next = next.map(|place| last.map_or_else(|| key.cursor(place), |last| key.cursor(last)));
     let items = tasks.into_iter().map(TaskRecord::from).collect();
-    Ok(Json(List { items, next: next.map(|place| key.cursor(place)), total }))
+    Ok(Json(List { items, next, total }))
 }
 
 pub async fn show(State(app): State<App>, Id(id): Id) -> Answer<Json<TaskRecord>> {

@@ -74,6 +74,13 @@ pub enum Change {
         changes: Vec<FieldChange>,
         by: String,
     },
+    /// A new task that an operation adds together with others: `task.created`.
+    TaskAdded {
+        task: Task,
+        changes: Vec<FieldChange>,
+        by: String,
+        operation: OperationId,
+    },
     /// A new or changed agent: `agent.starting`, `agent.started`, `agent.completed`, …
     AgentChanged {
         agent: Agent,

@@ -297,11 +297,15 @@ async fn add_many(
     if no_wait {
         return operation::print_started(&started, as_json);
     }
-    let made: List<TaskRecord> = operation::result(home, link, started).await?;
-    match as_json {
-        true => print(&made),
-        false => made.items.iter().try_for_each(|task| print_task(task, "added", false)),
+    let query = ListTasksQuery { operation: Some(started.id.to_string()), ..ListTasksQuery::default() };
+    // The result has the first of them only.
+    let _: List<TaskRecord> = operation::result(home, link, started).await?;
+    let added = ListTasks::request().query(&query);
+    if as_json {
+        return listing::print_json(link, added, Paging::default()).await;
     }
+    let tasks = listing::items(link, added, Paging::default()).await?;
+    tasks.iter().try_for_each(|task| print_task(task, "added", false))
 }
 
 /// Parses tasks, one per line. Skips empty lines.

@@ -45,6 +45,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(12, "0012_operations"),
     migration!(13, "0013_output_events"),
     migration!(14, "0014_question_set_content"),
+    migration!(15, "0015_tasks_of_operations"),
 ];
 
 /// From this version on, every page of the file ends with its checksum.

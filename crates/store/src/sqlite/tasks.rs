@@ -1,7 +1,7 @@
 //! Rows of `tasks`, their dependencies and their history.
 
 use coven_domain::task::{CANCELLED, Claim, FieldChange, Priority, Task, TaskState};
-use coven_domain::{TaskId, Timestamp};
+use coven_domain::{OperationId, TaskId, Timestamp};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
 
@@ -87,6 +87,12 @@ fn names_unknown(connection: &Connection, task: &Task) -> Result<bool, StoreErro
         }
     }
     Ok(false)
+}
+
+pub(super) fn added_by(connection: &Connection, id: TaskId, operation: OperationId) -> Result<(), StoreError> {
+    let mut update = connection.prepare_cached("UPDATE tasks SET operation = ?2 WHERE id = ?1")?;
+    update.execute(params![id.to_string(), operation.to_string()])?;
+    Ok(())
 }
 
 pub(super) fn note(
@@ -183,21 +189,20 @@ pub(super) fn in_progress(connection: &Connection) -> Result<u64, StoreError> {
     unsigned(connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }
 
-/// Returns a page in scheduling order: by priority, then by age.
+/// Returns a page in scheduling order: by priority, then by age. Tasks of one operation are in the order of their request.
 pub(super) fn page(connection: &Connection, query: &TaskQuery) -> Result<TaskPage, StoreError> {
     let read = connection.unchecked_transaction()?;
     let (condition, filter) = condition(query);
-    let (behind, place) = match query.after {
-        Some(place) => {
+    let order = if query.operation.is_some() { "rowid" } else { "priority, created_at, rowid" };
+    let (behind, place) = match (query.after, query.operation.and_then(|it| it.after)) {
+        (_, Some(last)) => (" AND rowid > (SELECT rowid FROM tasks WHERE id = ?)", vec![last.to_string().into()]),
+        (Some(place), None) => {
             let values = [place.priority.into(), place.created_at.as_millis().into(), place.row.into()];
             (" AND (priority, created_at, rowid) > (?, ?, ?)", values.to_vec())
         }
-        None => ("", Vec::new()),
+        (None, None) => ("", Vec::new()),
     };
-    let sql = format!(
-        "SELECT {COLUMNS}, rowid FROM tasks WHERE {condition}{behind}
-         ORDER BY priority, created_at, rowid LIMIT ?"
-    );
+    let sql = format!("SELECT {COLUMNS}, rowid FROM tasks WHERE {condition}{behind} ORDER BY {order} LIMIT ?");
     let mut statement = read.prepare_cached(&sql)?;
     let row_column = statement.column_count() - 1;
     // One extra row shows whether more follow; only then a count is needed.
@@ -221,10 +226,10 @@ pub(super) fn page(connection: &Connection, query: &TaskQuery) -> Result<TaskPag
     }
     drop(rows);
     drop(statement);
-    let total = match (query.after, next) {
-        (Some(_), _) => None,
-        (None, None) => Some(tasks.len() as u64),
-        (None, Some(_)) => {
+    let total = match (place.is_empty(), next) {
+        (false, _) => None,
+        (true, None) => Some(tasks.len() as u64),
+        (true, Some(_)) => {
             let sql = format!("SELECT count(*) FROM tasks WHERE {condition}");
             Some(unsigned(read.prepare_cached(&sql)?.query_row(params_from_iter(&filter), |row| row.get(0))?)?)
         }
@@ -283,6 +288,10 @@ fn condition(query: &TaskQuery) -> (String, Vec<Value>) {
     if let Some(tag) = &query.tag {
         parts.push("EXISTS (SELECT 1 FROM json_each(tasks.tags) WHERE value = ?)".to_owned());
         values.push(tag.clone().into());
+    }
+    if let Some(added) = query.operation {
+        parts.push("operation = ?".to_owned());
+        values.push(added.operation.to_string().into());
     }
     if let Some(parent) = query.parent {
         parts.push("parent_id = ?".to_owned());

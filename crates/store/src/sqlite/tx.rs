@@ -304,6 +304,13 @@ fn write(connection: &Connection, recorder: &mut Recorder, change: &Change, now:
             let body = EventBody::Task { task, changes, by };
             recorder.add(connection, format!("task.{event}"), task.id.to_string(), now, body)
         }
+        Change::TaskAdded { task, changes, by, operation } => {
+            tasks::put(connection, task)?;
+            tasks::added_by(connection, task.id, *operation)?;
+            tasks::note(connection, &task.id.to_string(), changes, by, now)?;
+            let body = EventBody::Task { task, changes, by };
+            recorder.add(connection, "task.created".to_owned(), task.id.to_string(), now, body)
+        }
         Change::AgentChanged { agent, event } => {
             agents::put(connection, agent)?;
             recorder.add(connection, format!("agent.{event}"), agent.id.to_string(), now, EventBody::Agent(agent))

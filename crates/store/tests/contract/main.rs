@@ -88,6 +88,7 @@ every_store!(
     a_page_of_long_tasks_is_shorter_and_has_a_successor,
     ready_tasks_are_open_without_open_dependencies,
     a_reason_alone_does_not_keep_a_task_from_being_started,
+    tasks_of_an_operation_are_listed_in_the_order_of_its_request,
     every_change_of_a_task_has_a_history_entry_and_an_event,
     new_output_replaces_only_the_previous_output_event,
     the_range_starts_after_the_expired_events,

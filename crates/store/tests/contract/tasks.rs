@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use coven_domain::TaskId;
 use coven_domain::event::EventBody;
-use coven_domain::query::{TaskCursor, TaskPage, TaskQuery};
+use coven_domain::query::{AddedBy, TaskCursor, TaskPage, TaskQuery};
 use coven_domain::retention::Cutoffs;
 use coven_domain::task::{CANCELLED, Claim, FieldChange, Task, TaskEdit, TaskFact, TaskKind, TaskState, WorkSize};
-use coven_domain::workflow::{Workflow, WorkflowState};
+use coven_domain::workflow::{WorkflowRun, WorkflowState};
 use coven_store::{Change, Store};
 use serde_json::json;
 
@@ -163,12 +163,36 @@ pub async fn a_reason_alone_does_not_keep_a_task_from_being_started(store: Arc<d
         created(&*store, task).await;
     }
     let id = "00000002-0000-4000-b000-000000000002".parse().expect("an id");
-    let mut run = Workflow::new(id, cancelled.id, "implement", "", at(3));
+    let mut run = WorkflowRun::new(id, cancelled.id, "implement", "", at(3));
     run.state = WorkflowState::Cancelled;
     record(&*store, Change::WorkflowWritten { workflow: run, event: "cancelled" }).await.expect("a change");
 
     let ready = store.begin().await.expect("a transaction").ready_tasks(9).await.expect("a read");
     assert_eq!(ready.iter().map(|it| it.id).collect::<Vec<_>>(), [task_id(1)]);
+}
+
+pub async fn tasks_of_an_operation_are_listed_in_the_order_of_its_request(store: Arc<dyn Store>) {
+    let operation = "00000009-0000-4000-b000-000000000009".parse().expect("an id");
+    created(&*store, &task(9)).await;
+    for (nth, priority) in [(3, 4), (1, 0), (2, 2)] {
+        let task = edited(nth, TaskEdit { priority: Some(priority), ..TaskEdit::default() });
+        let changes = task.first_fields();
+        let added = Change::TaskAdded { task, changes, by: "user".into(), operation };
+        record(&*store, added).await.expect("a change");
+    }
+    let query =
+        |after, limit| TaskQuery { operation: Some(AddedBy { operation, after }), limit, ..TaskQuery::default() };
+    let first = store.tasks(&query(None, 2)).await.expect("a read");
+    assert_eq!(first.tasks.iter().map(|it| it.id).collect::<Vec<_>>(), [task_id(3), task_id(1)]);
+    assert_eq!((first.total, first.next.is_some()), (Some(3), true));
+    let rest = store.tasks(&query(Some(task_id(1)), 2)).await.expect("a read");
+    assert_eq!(rest.tasks.iter().map(|it| it.id).collect::<Vec<_>>(), [task_id(2)]);
+    assert_eq!((rest.total, rest.next), (None, None));
+    // A change of a task keeps the operation that added it.
+    let mut closed = rest.tasks[0].clone();
+    closed.apply(TaskFact::Closed, None, at(9)).expect("allowed");
+    written(&*store, &closed, "closed", vec![]).await;
+    assert_eq!(store.tasks(&query(None, 9)).await.expect("a read").tasks.len(), 3);
 }
 
 pub async fn every_change_of_a_task_has_a_history_entry_and_an_event(store: Arc<dyn Store>) {

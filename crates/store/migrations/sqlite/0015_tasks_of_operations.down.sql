@@ -1,0 +1,2 @@
+DROP INDEX tasks_by_operation;
+ALTER TABLE tasks DROP COLUMN operation;
