@@ -61,9 +61,10 @@ fn lifecycles() {
 
 #[test]
 fn events() {
-    let mut text = "# Events\n\nThe names in `GET /events`, `coven events` and SSE. Each comes with the record of what changed, as it is then; \
-                    of a task the `body` is left out where it did not change.\n\n| Name | What happened |\n|---|---|\n"
-        .to_owned();
+    let mut text =
+        "# Events\n\nThe names in `GET /events`, `coven events` and SSE. Each has the whole record as it is after \
+                    the change.\n\n| Name | What happened |\n|---|---|\n"
+            .to_owned();
     for (kind, meaning) in KINDS {
         text.push_str(&format!("| `{kind}` | {meaning} |\n"));
     }

@@ -1,4 +1,6 @@
 //! A blocking client of `/api/v1/live`: JSON frames in both directions, output in binary frames.
+//!
+//! Not `coven-client`: each viewer is one blocking thread, so that the trial measures the daemon and not a runtime beside it.
 
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
