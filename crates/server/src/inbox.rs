@@ -49,7 +49,12 @@ pub async fn show_questions(State(app): State<App>, Id(id): Id) -> Answer<Json<Q
     Ok(Json(found.ok_or(EngineError::QuestionNotFound(id))?))
 }
 
-async fn page(app: &App, list: ListKey, query: InboxQuery, scope: InboxScope) -> Answer<(Vec<InboxEntry>, Option<String>)> {
+async fn page(
+    app: &App,
+    list: ListKey,
+    query: InboxQuery,
+    scope: InboxScope,
+) -> Answer<(Vec<InboxEntry>, Option<String>)> {
     let session = match &query.session {
         Some(id) => Some(find(app, id).await?),
         None => None,

@@ -32,8 +32,7 @@ impl PageArgs {
 
 /// Reads the place that a cursor of this list names.
 pub fn place(list: ListKey, cursor: Option<&str>) -> Result<Option<TimeCursor>, Failure> {
-    list.place(cursor)
-        .map_err(|error: BadCursor| Failure::usage(error.to_string(), "Omit --cursor for the first page"))
+    list.place(cursor).map_err(|error: BadCursor| Failure::usage(error.to_string(), "Omit --cursor for the first page"))
 }
 
 impl From<PageArgs> for PageQuery {

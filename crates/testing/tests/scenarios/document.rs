@@ -6,7 +6,7 @@ use coven_testing::agents::agent_with_traits;
 use serde_json::{Value, json};
 
 /// Finds the parts of a value that do not match its schema, as paths into the value.
-fn misfits(document: &Value, schema: &Value, value: &Value, at: &str, found: &mut Vec<String>) {
+pub fn misfits(document: &Value, schema: &Value, value: &Value, at: &str, found: &mut Vec<String>) {
     if let Some(name) = schema["$ref"].as_str() {
         let schema = document.pointer(name.trim_start_matches('#')).unwrap_or_else(|| panic!("there is no {name}"));
         return misfits(document, schema, value, at, found);
@@ -24,6 +24,12 @@ fn misfits(document: &Value, schema: &Value, value: &Value, at: &str, found: &mu
     }
     for part in schema["allOf"].as_array().into_iter().flatten() {
         misfits(document, part, value, at, found);
+    }
+    if schema.get("const").is_some_and(|it| it != value) {
+        return found.push(format!("{at}: {value}, documented as {}", schema["const"]));
+    }
+    if let Some(words) = schema["enum"].as_array().filter(|words| !words.contains(value) && !value.is_null()) {
+        return found.push(format!("{at}: {value} is none of {words:?}"));
     }
     let kinds: Vec<&str> = match &schema["type"] {
         Value::String(kind) => vec![kind],
@@ -48,8 +54,12 @@ fn misfits(document: &Value, schema: &Value, value: &Value, at: &str, found: &mu
         misfits(document, &schema["items"], item, &format!("{at}[{nth}]"), found);
     }
     for (name, field) in value.as_object().into_iter().flatten() {
-        if let Some(schema) = schema["properties"].get(name) {
-            misfits(document, schema, field, &format!("{at}.{name}"), found);
+        match schema["properties"].get(name) {
+            Some(schema) => misfits(document, schema, field, &format!("{at}.{name}"), found),
+            None if schema["additionalProperties"].is_object() => {
+                misfits(document, &schema["additionalProperties"], field, &format!("{at}.{name}"), found);
+            }
+            None => found.push(format!("{at}.{name}: not documented")),
         }
     }
     for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {

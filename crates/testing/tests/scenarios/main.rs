@@ -18,6 +18,7 @@ mod live;
 mod mcp;
 mod names;
 mod pages;
+mod records;
 mod store;
 mod tasks;
 mod verbs;

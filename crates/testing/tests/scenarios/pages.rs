@@ -243,3 +243,39 @@ fn every_list_takes_limit_and_cursor() {
         assert!(parameters.contains(&"limit") && parameters.contains(&"cursor"), "{}", route.name);
     }
 }
+
+#[test]
+fn the_tasks_of_a_bulk_add_are_on_pages_and_the_operation_stays_small() {
+    const COUNT: usize = 1500;
+    let home = TestHome::started();
+    let body = "x".repeat(200);
+    let tasks: Vec<Value> =
+        (0..COUNT).map(|nth| json!({"title": format!("task {nth}"), "body": body, "priority": nth % 5})).collect();
+    let lines: Vec<String> = tasks.iter().map(Value::to_string).collect();
+    let titles = |items: &[Value]| -> Vec<String> {
+        items.iter().map(|task| task["title"].as_str().expect("a title").to_owned()).collect()
+    };
+    let expected = titles(&tasks);
+
+    let printed =
+        home.coven_with_input(&["task", "add", "--stdin", "--json"], lines.join("\n").as_bytes()).expect_success();
+    let printed: List<Value> = serde_json::from_str(&printed).expect("a page");
+    assert_eq!((titles(&printed.items), printed.next), (expected.clone(), None), "all of them, in their order");
+
+    let operations: List<Value> = home.read(ListOperations::ROUTE.path);
+    let operation = &operations.items[0];
+    assert!(operation.to_string().len() < 128 << 10, "{} bytes", operation.to_string().len());
+    let mut found = operation["result"]["items"].as_array().expect("the first tasks").clone();
+    assert!((1..COUNT).contains(&found.len()));
+    assert_eq!(operation["result"]["total"], COUNT);
+    let mut next = operation["result"]["next"].as_str().map(str::to_owned);
+    let id = operation["id"].as_str().expect("an id");
+    while let Some(cursor) = next {
+        let path = format!("{}?operation={id}&limit=1000&cursor={cursor}", ListTasks::ROUTE.path);
+        let page: List<Value> = home.read(&path);
+        found.extend(page.items);
+        next = page.next;
+    }
+    assert_eq!(titles(&found), expected);
+    home.get(&format!("{}?operation=x", ListTasks::ROUTE.path)).expect_error(400, "invalid_request");
+}

@@ -4,6 +4,7 @@
 
 mod acp;
 mod daemon;
+mod events;
 mod inbox;
 mod json;
 mod names;

@@ -3,6 +3,7 @@
 use coven_api::event::{EventRecord, OutputPayload};
 use coven_testing::pattern::flood;
 use coven_testing::{EventFeed, TestHome, check_invariants, wait_until};
+use serde_json::json;
 
 fn announced(events: &[EventRecord], id: &str) -> Vec<(u64, u64)> {
     let of_session = events.iter().filter(|it| it.kind == "session.output" && it.subject == id);
@@ -58,6 +59,18 @@ fn the_last_output_of_a_running_session_is_announced() {
     });
     assert_eq!(newest().map(|(_, offset)| offset), Some(7));
     home.kill(&id);
+}
+
+#[test]
+fn the_output_of_an_acp_session_is_announced() {
+    let home = TestHome::started_with_agent(json!({}));
+    let id = home.open(&home.make_repo("app")).id;
+    let newest = || announced(&home.events_since("0").items, &id).pop().unwrap_or_default();
+    home.turn(&id, "say hello");
+    wait_until("its first output is announced", || newest().1 > 0);
+    let before = newest();
+    home.turn(&id, "say hello again");
+    wait_until("its new output is announced", || newest().0 > before.0 && newest().1 > before.1);
 }
 
 #[test]

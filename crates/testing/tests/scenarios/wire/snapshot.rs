@@ -12,6 +12,7 @@ use hyper::header::{ACCEPT, LOCATION, RETRY_AFTER};
 use hyper::{HeaderMap, Method};
 use serde_json::Value;
 
+use super::events;
 use super::json::Json;
 use super::names::Names;
 
@@ -22,7 +23,7 @@ const WRITE: &str = "COVEN_WRITE_SNAPSHOTS";
 const EVENTS: &str = "accept: application/json; the first event of each kind, sorted by kind";
 
 /// Events that depend on time: they may or may not occur.
-const TIMED_EVENTS: [&str; 3] = ["operation.progress", "task.lease_renewed", "session.output"];
+pub const TIMED_EVENTS: [&str; 3] = ["operation.progress", "task.lease_renewed", "session.output"];
 
 pub fn is_writing() -> bool {
     std::env::var_os(WRITE).is_some_and(|value| value == "1")
@@ -153,6 +154,7 @@ impl<'a> Snapshot<'a> {
     /// Records the events of the home. Their order may differ, so one of each kind is kept, without its number.
     #[track_caller]
     pub fn events(&mut self) {
+        events::check(self.home);
         let path = "/events?since=0";
         let (status, _, body) = self.answer(&Method::GET, path, &[(ACCEPT.as_str(), "application/json")], None);
         let mut body: Json = serde_json::from_slice(&body).expect("JSON");
