@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use coven_testing::{CommandOutput, TestHome, TestTerminal, eventually, program, wait_until};
 use serde_json::{Value, json};
 
-/// Commands that are not run, by their first words, and why.
+/// Prefixes of commands that are not run, with the reason.
 const NOT_RUN: [(&str, &str); 12] = [
     ("cargo install", "compiles everything and writes to the user's folders"),
     ("cargo run --release -p", "measures for minutes"),
@@ -32,8 +32,8 @@ const NOT_RUN: [(&str, &str); 12] = [
     ("coven db repair", "is refused for a store that is not damaged"),
 ];
 
-/// Stands in for every agent program. In print mode it changes a file and answers; a prompt with `Rewrite` makes it
-/// wait until it is ended. On a terminal it shows its arguments and waits for a line.
+/// Replaces every agent program. In print mode it changes a file and answers; with `Rewrite` in the prompt it waits until
+/// it is killed. On a terminal it prints its arguments and waits for a line.
 const AGENT: &str = r#"#!/bin/sh
 case " $* " in
 *" --version "*) echo "1.0.0" ;;
@@ -55,8 +55,7 @@ case " $* " in
 esac
 "#;
 
-/// Lines that need something to be there which no earlier line of the page makes: the page, the line, and what is
-/// run before it.
+/// Commands that must run before a line of a page: the page, the line, and the command.
 const GIVEN: [(&str, &str, &str); 1] =
     [("docs/acp.md", "coven inbox answer ITEM allow", "coven run gemini --acp --background 'permit write a file'")];
 
@@ -317,7 +316,7 @@ impl Page {
     fn install_agents(&self) {
         let acp = self.home.folder().join("acp");
         fs::create_dir_all(&acp).expect("room on disk");
-        fs::remove_file(self.home.agents().join("claude")).expect("it was installed");
+        fs::remove_file(self.home.agents().join("claude")).expect("was installed");
         for name in ["claude", "codex", "gemini"] {
             symlink(program::fake_agent(), acp.join(name)).expect("room on disk");
             self.home.write_agent(name, &AGENT.replace("ACP_FOLDER", &acp.display().to_string()));

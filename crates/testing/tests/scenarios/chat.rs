@@ -10,7 +10,7 @@ use coven_testing::{CommandOutput, TestHome, TestTerminal, eventually, wait_unti
 use serde_json::{Value, json};
 
 /// Prints the length of its input and the last word.
-pub const ECHO: &str = "p=$(cat); printf 'heard %s: %s' \"$(printf %s \"$p\" | wc -c)\" \"${p##* }\"";
+pub const ECHO: &str = "p=$(cat); printf 'read %s: %s' \"$(printf %s \"$p\" | wc -c)\" \"${p##* }\"";
 
 /// Creates a home with a script as the agent of conversations.
 pub fn home_with(script: &str) -> TestHome {
@@ -57,12 +57,12 @@ fn chat_01_a_new_conversation_has_an_id_and_a_file_with_its_metadata() {
 fn chat_02_chat_10_an_exchange_is_appended_as_two_lines() {
     let home = home_with(ECHO);
     let ran = spawn(&home, &["-i", "--session", "s"], "hello world\n");
-    assert_eq!(ran.stdout, "heard 11: world\n");
+    assert_eq!(ran.stdout, "read 11: world\n");
     let lines = lines(&home, "s");
     let kinds: Vec<&str> = lines.iter().map(|line| line["type"].as_str().expect("a type")).collect();
     assert_eq!(kinds, ["metadata", "turn", "turn", "status"]);
     assert_eq!((&lines[1]["role"], &lines[1]["content"]), (&json!("user"), &json!("hello world")));
-    assert_eq!((&lines[2]["role"], &lines[2]["content"]), (&json!("assistant"), &json!("heard 11: world")));
+    assert_eq!((&lines[2]["role"], &lines[2]["content"]), (&json!("assistant"), &json!("read 11: world")));
     assert!(lines[2]["timestamp"].is_string() && lines[2]["tokens"].is_u64(), "{}", lines[2]);
 }
 
@@ -223,7 +223,7 @@ fn an_agent_that_lost_its_session_gets_the_full_history_with_retry_all() {
     let tool = home.agents().join("tool");
     fs::write(
         &tool,
-        "#!/bin/sh\np=$(cat)\ncase $1 in --go-on) echo 'no such session' >&2; exit 4;; esac\nprintf 'heard: %s' \"$p\"\n",
+        "#!/bin/sh\np=$(cat)\ncase $1 in --go-on) echo 'no such session' >&2; exit 4;; esac\nprintf 'read: %s' \"$p\"\n",
     )
     .expect("disk has space");
     let print = json!({"args": ["--id", "{session}"], "resume": ["--go-on", "{session}"], "prompt": "stdin"});
@@ -234,7 +234,7 @@ fn an_agent_that_lost_its_session_gets_the_full_history_with_retry_all() {
     assert!(ran.stderr.contains("no such session") && ran.stderr.contains("/retry all"), "{}", ran.stderr);
     let turns: Vec<Value> = lines(&home, "s").into_iter().filter(|line| line["type"] == "turn").collect();
     let contents: Vec<&str> = turns.iter().filter_map(|turn| turn["content"].as_str()).collect();
-    assert_eq!((contents.len(), &contents[..3]), (4, &["first", "heard: first", "second"][..]));
+    assert_eq!((contents.len(), &contents[..3]), (4, &["first", "read: first", "second"][..]));
     assert!(contents[3].contains("first") && contents[3].ends_with("second"), "{contents:?}");
     let sessions: Vec<&Value> = turns.iter().map(|turn| &turn["harness_session"]).filter(|it| !it.is_null()).collect();
     assert!(sessions.len() == 2 && sessions[0] != sessions[1], "{sessions:?}");
@@ -328,7 +328,7 @@ fn a_task_file_becomes_one_turn() {
     let home = home_with(ECHO);
     fs::write(home.project().join("task.md"), "Fix the\nparser\n").expect("disk has space");
     let ran = spawn(&home, &["task.md", "--session", "s"], "");
-    assert_eq!(ran.stdout, "heard 14: the\nparser\n", "{ran:?}");
+    assert_eq!(ran.stdout, "read 14: the\nparser\n", "{ran:?}");
     assert_eq!(ran.code, 0);
     let contents: Vec<Value> = lines(&home, "s").into_iter().map(|line| line["content"].clone()).collect();
     assert_eq!(contents[1], "Fix the\nparser");
@@ -393,7 +393,7 @@ fn after_a_turn(home: &TestHome) -> TestTerminal {
     let mut terminal = TestTerminal::open(home, &["spawn", "-i", "--session", "s"]);
     terminal.wait_for_text("spawn>");
     terminal.type_keys("hello\r");
-    terminal.wait_for_text("heard 5: hello\nspawn>");
+    terminal.wait_for_text("read 5: hello\nspawn>");
     terminal
 }
 

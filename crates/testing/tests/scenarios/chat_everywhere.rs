@@ -148,7 +148,7 @@ fn the_browser_shows_and_resumes_a_conversation() {
     let mut terminal = TestTerminal::open(&home, &["sessions"]);
     terminal.wait_for_text("1 session · 1 conversation");
     terminal.wait_for_text("talk-1: conversation, 2 turns");
-    terminal.wait_for_text("heard 11: world");
+    terminal.wait_for_text("read 11: world");
     // The keys of sessions do not work on a conversation.
     terminal.type_keys("x");
     terminal.wait_for_text("conversations are only read here");

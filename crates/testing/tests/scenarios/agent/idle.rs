@@ -31,7 +31,7 @@ fn agent_26_a_session_without_activity_is_cancelled_at_its_agent_and_completed()
 
     assert_eq!(ended.metadata["reason"], "idle_timeout");
     home.wait_for_end(&id);
-    wait_until("its processes have exited", || home.harness_processes(&id).is_empty());
+    wait_until("the processes have exited", || home.harness_processes(&id).is_empty());
     assert!(home.received_methods(&id).contains(&"session/cancel".to_owned()), "{:?}", home.received_methods(&id));
     assert_eq!(home.agent_session(&waiting).status, "active");
     // After the answer the turn ends, and the session becomes idle too.

@@ -112,7 +112,7 @@ fn life_29_the_browser_deletes_only_after_the_confirmation_was_typed() {
     wait_until("the session is deleted", || home.sessions().is_empty());
 
     terminal.wait_until_hidden("Old work");
-    wait_until("its folder is removed", || !home.session_dir(&id).exists());
+    wait_until("the folder is removed", || !home.session_dir(&id).exists());
     terminal.type_keys("q");
     assert_eq!(terminal.wait(), 0);
     check_invariants(&home);

@@ -56,7 +56,7 @@ fn leave_issues(home: &TestHome) -> String {
         json!({ "id": "app-4", "title": "Everything", "status": "open", "priority": 0, "issue_type": "epic",
                 "created_at": "2026-01-09T10:00:00Z", "created_by": "ada", "a field": "that is unknown" }),
         json!({ "id": "app-5", "title": "A part", "status": "open", "priority": 0, "issue_type": "feature",
-                "labels": ["ui"], "notes": "Begin here.", "created_at": "2026-01-09T10:00:00Z",
+                "labels": ["ui"], "notes": "Start here.", "created_at": "2026-01-09T10:00:00Z",
                 "dependencies": [link("app-5", "app-4", "parent-child"), link("app-5", "app-3", "blocks")] }),
     ];
     let lines: String = issues.iter().map(|issue| format!("{issue}\n")).collect();
@@ -269,7 +269,7 @@ fn store_13_issues_of_the_tracker_are_imported_once_and_its_file_is_unchanged() 
     let id_of = |id: &str| of(id)["items"][0]["id"].clone();
     let part = &of("app-5")["items"][0];
     assert_eq!((&part["parent_id"], &part["depends_on"]), (&id_of("app-4"), &json!([id_of("app-3")])), "{part}");
-    assert_eq!((&part["type"], &part["body"]), (&json!("feature"), &json!("Notes: Begin here.")));
+    assert_eq!((&part["type"], &part["body"]), (&json!("feature"), &json!("Notes: Start here.")));
     let copied = &of("app-2")["items"][0];
     assert_eq!((&copied["title"], &copied["depends_on"]), (&json!("Then test all of it"), &json!([id_of("app-1")])));
 

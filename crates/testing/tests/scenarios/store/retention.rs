@@ -61,7 +61,7 @@ fn with_sessions(home: &TestHome) -> [Session; 2] {
     for session in &sessions {
         let dir = home.session_dir(&session.id.to_string());
         fs::create_dir(&dir).expect("disk has space");
-        fs::write(dir.join("0000000000000000.log"), "what it wrote").expect("disk has space");
+        fs::write(dir.join("0000000000000000.log"), "some output").expect("disk has space");
     }
     sessions
 }
@@ -106,7 +106,7 @@ fn store_17_expired_records_are_deleted_at_start() {
         (vec!["agent of the open".to_owned()], vec!["new".to_owned()])
     );
     eventually("the files are deleted", || (!home.session_dir(&gone.id.to_string()).exists()).then_some(()));
-    assert_eq!(home.log_text(&kept.id.to_string()), "what it wrote");
+    assert_eq!(home.log_text(&kept.id.to_string()), "some output");
     assert!(
         home.events_since("0").items.iter().all(|it| it.number.cast_signed() > old_events),
         "old events are deleted"
@@ -162,6 +162,6 @@ fn store_18_the_configured_periods_are_used() {
     assert_eq!(old.ids("tasks"), ["open"]);
     assert_eq!(old.ids("workflows"), ["ancient"]);
     assert_eq!(payload["events_deleted"], 0);
-    assert_eq!(home.log_text(&kept.id.to_string()), "what it wrote");
+    assert_eq!(home.log_text(&kept.id.to_string()), "some output");
     eventually("the files are deleted", || (!home.session_dir(&gone.id.to_string()).exists()).then_some(()));
 }

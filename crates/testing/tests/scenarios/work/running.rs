@@ -280,8 +280,7 @@ fn permission_requests_and_reviews_are_in_the_inbox_with_their_task() {
 fn a_terminal_prompt_is_in_the_inbox_and_its_answer_is_typed_in() {
     let mut home = TestHome::in_repository(json!({}));
     home.start();
-    let text =
-        "steps:\n  - { name: talk, type: agent, channel: terminal, prompt: 'ask Really go on? ;; touch asked.txt' }\n";
+    let text = "steps:\n  - { name: talk, type: agent, channel: terminal, prompt: 'ask Really continue? ;; touch asked.txt' }\n";
     let id = home.add_task_for("asks", text);
     home.start_task(&id);
     let waiting = |home: &TestHome| {
@@ -290,7 +289,7 @@ fn a_terminal_prompt_is_in_the_inbox_and_its_answer_is_typed_in() {
         })
     };
     let asked = waiting(&home);
-    assert_eq!((asked.title.as_str(), asked.step.as_deref()), ("Really go on?", Some("talk")));
+    assert_eq!((asked.title.as_str(), asked.step.as_deref()), ("Really continue?", Some("talk")));
     assert_eq!(asked.task_id, id.parse().ok());
     // The prompt survives the daemon, and so does an answer that is not typed in yet.
     home.stop();

@@ -214,7 +214,7 @@ fn cancelling_ends_all_processes_before_the_command_returns() {
     assert!(processes.iter().all(|pid| !process::is_alive(*pid)), "all processes have exited when the command returns");
     assert_eq!((home.task(&id).task.status.as_str(), home.run_of(&id).workflow.status.as_str()), ("open", "cancelled"));
     assert_eq!(home.agents_of(&id).pop().map(|agent| agent.status), Some(AgentState::Killed));
-    assert!(home.worktree(&id).exists(), "its work is kept");
+    assert!(home.worktree(&id).exists(), "the work is kept");
     let message = home.coven(&["workflow", "cancel", &id]).expect_failure(4);
     assert!(message.contains("cancelled"), "{message}");
     check_invariants(&home);
