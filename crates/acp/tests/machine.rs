@@ -19,7 +19,7 @@ fn opening() -> Opening {
 }
 
 /// A machine with all its output, and its messages as a store would keep them.
-struct Bench {
+struct Fixture {
     machine: Machine,
     sent: Vec<Value>,
     /// Complete messages and chunks (`true`), in order.
@@ -30,9 +30,9 @@ struct Bench {
     calls: Vec<coven_acp::Call>,
 }
 
-impl Bench {
+impl Fixture {
     fn new(opening: Opening) -> Self {
-        let mut bench = Self {
+        let mut fixture = Self {
             machine: Machine::new(opening),
             sent: Vec::new(),
             messages: Vec::new(),
@@ -41,8 +41,8 @@ impl Bench {
             asked: Vec::new(),
             calls: Vec::new(),
         };
-        bench.with(|machine, effects| machine.open(effects));
-        bench
+        fixture.with(|machine, effects| machine.open(effects));
+        fixture
     }
 
     fn with<T>(&mut self, act: impl FnOnce(&mut Machine, &mut Effects) -> T) -> T {
@@ -80,12 +80,12 @@ impl Bench {
     }
 
     fn opened() -> Self {
-        let mut bench = Self::new(opening());
-        bench.receive(
+        let mut fixture = Self::new(opening());
+        fixture.receive(
             &json!({ "id": 1, "result": { "protocolVersion": 1, "agentCapabilities": { "loadSession": true } } }),
         );
-        bench.receive(&json!({ "id": 2, "result": { "sessionId": "s" } }));
-        bench
+        fixture.receive(&json!({ "id": 2, "result": { "sessionId": "s" } }));
+        fixture
     }
 
     /// Stores and restores the machine, as a restarted daemon does.
@@ -153,29 +153,29 @@ fn script() -> Vec<Value> {
     ]
 }
 
-fn run(restart_at: Option<usize>) -> Bench {
-    let mut bench = Bench::new(opening());
-    bench.with(|machine, effects| machine.prompt("first", effects));
-    bench.with(|machine, effects| machine.prompt("second", effects));
+fn run(restart_at: Option<usize>) -> Fixture {
+    let mut fixture = Fixture::new(opening());
+    fixture.with(|machine, effects| machine.prompt("first", effects));
+    fixture.with(|machine, effects| machine.prompt("second", effects));
     for (number, line) in script().into_iter().enumerate() {
         if restart_at == Some(number) {
-            bench.restart();
+            fixture.restart();
         }
-        bench.receive(&line);
-        if let Some(ask) = bench.asked.pop() {
+        fixture.receive(&line);
+        if let Some(ask) = fixture.asked.pop() {
             assert_eq!((ask.title.as_str(), &ask.tool_call["rawInput"]["command"]), ("touch x", &json!("touch x")));
-            assert!(bench.with(|machine, effects| machine.decide(ask.id, Some("y"), effects)));
+            assert!(fixture.with(|machine, effects| machine.decide(ask.id, Some("y"), effects)));
         }
-        if let Some(call) = bench.calls.pop() {
-            bench.with(|machine, effects| machine.reply(&call, Ok(json!({ "content": "text" })), effects));
+        if let Some(call) = fixture.calls.pop() {
+            fixture.with(|machine, effects| machine.reply(&call, Ok(json!({ "content": "text" })), effects));
         }
     }
-    bench
+    fixture
 }
 
 #[test]
 fn a_complete_session_becomes_messages_in_order() {
-    let bench = run(None);
+    let fixture = run(None);
     let system = |content: Value| json!(["system", content]);
     let expected = vec![
         json!(["user", { "type": "text", "text": "first" }]),
@@ -192,17 +192,17 @@ fn a_complete_session_becomes_messages_in_order() {
         json!(["agent", { "type": "text", "text": "late", "partial": false }]),
         system(json!({ "type": "error", "message": "no model", "code": 400 })),
     ];
-    assert_eq!(bench.contents(), expected);
+    assert_eq!(fixture.contents(), expected);
     let ended = |reason: &str| TurnChange::Ended { stop_reason: reason.to_owned() };
-    assert_eq!(bench.turns, [TurnChange::Started, ended("end_turn"), TurnChange::Started, ended("error")]);
-    assert_eq!(bench.machine.state().activity(), Activity::Idle);
-    assert_eq!(bench.machine.state().usage, json!({ "used": 5, "size": 10 }));
+    assert_eq!(fixture.turns, [TurnChange::Started, ended("end_turn"), TurnChange::Started, ended("error")]);
+    assert_eq!(fixture.machine.state().activity(), Activity::Idle);
+    assert_eq!(fixture.machine.state().usage, json!({ "used": 5, "size": 10 }));
 }
 
 #[test]
 fn sends_exactly_the_messages_that_the_protocol_requires() {
-    let bench = run(None);
-    let sent: Vec<Value> = bench
+    let fixture = run(None);
+    let sent: Vec<Value> = fixture
         .sent
         .iter()
         .map(|line| match line["method"].as_str() {
@@ -223,11 +223,11 @@ fn sends_exactly_the_messages_that_the_protocol_requires() {
         ]
     );
     assert_eq!(
-        bench.sent[0]["params"]["clientCapabilities"]["fs"],
+        fixture.sent[0]["params"]["clientCapabilities"]["fs"],
         json!({ "readTextFile": true, "writeTextFile": true })
     );
-    assert_eq!(bench.sent[1]["params"], json!({ "cwd": "/repo", "mcpServers": [] }));
-    assert_eq!(bench.sent[2]["params"], json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "first" }] }));
+    assert_eq!(fixture.sent[1]["params"], json!({ "cwd": "/repo", "mcpServers": [] }));
+    assert_eq!(fixture.sent[2]["params"], json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "first" }] }));
 }
 
 #[test]
@@ -243,47 +243,47 @@ fn a_session_restored_at_any_line_continues_unchanged() {
 
 #[test]
 fn cancelling_a_turn_answers_open_requests_and_drops_queued_prompts() {
-    let mut bench = Bench::opened();
-    bench.with(|machine, effects| machine.prompt("go", effects));
-    bench.with(|machine, effects| machine.prompt("later", effects));
-    bench.receive(&json!({ "id": 0, "method": "session/request_permission", "params": { "sessionId": "s", "toolCall": { "toolCallId": "c" }, "options": [] } }));
-    assert_eq!(bench.machine.state().activity(), Activity::Waiting);
+    let mut fixture = Fixture::opened();
+    fixture.with(|machine, effects| machine.prompt("go", effects));
+    fixture.with(|machine, effects| machine.prompt("later", effects));
+    fixture.receive(&json!({ "id": 0, "method": "session/request_permission", "params": { "sessionId": "s", "toolCall": { "toolCallId": "c" }, "options": [] } }));
+    assert_eq!(fixture.machine.state().activity(), Activity::Waiting);
 
-    assert!(bench.with(|machine, effects| machine.cancel_turn(effects)));
+    assert!(fixture.with(|machine, effects| machine.cancel_turn(effects)));
 
-    let last: Vec<&Value> = bench.sent.iter().rev().take(2).collect();
+    let last: Vec<&Value> = fixture.sent.iter().rev().take(2).collect();
     assert_eq!(last[1]["method"], "session/cancel");
     assert_eq!(last[0], &json!({ "jsonrpc": "2.0", "id": 0, "result": { "outcome": { "outcome": "cancelled" } } }));
     // Some agents send `end_turn` after a cancel, others an error.
-    bench.receive(&json!({ "id": 3, "error": { "code": -32800, "message": "cancelled" } }));
-    assert_eq!(bench.machine.state().stop_reason.as_deref(), Some("cancelled"));
-    assert_eq!((bench.machine.state().queued(), bench.machine.state().activity()), (0, Activity::Idle));
-    assert!(!bench.with(|machine, effects| machine.cancel_turn(effects)), "no turn is left to cancel");
+    fixture.receive(&json!({ "id": 3, "error": { "code": -32800, "message": "cancelled" } }));
+    assert_eq!(fixture.machine.state().stop_reason.as_deref(), Some("cancelled"));
+    assert_eq!((fixture.machine.state().queued(), fixture.machine.state().activity()), (0, Activity::Idle));
+    assert!(!fixture.with(|machine, effects| machine.cancel_turn(effects)), "no turn is left to cancel");
 }
 
 #[test]
 fn authenticates_once_if_the_agent_requires_it() {
-    let mut bench = Bench::new(opening());
+    let mut fixture = Fixture::new(opening());
     let methods = json!([{ "id": "login", "name": "Log in", "type": "terminal" }, { "id": "key", "name": "Key" }]);
-    bench.receive(&json!({ "id": 1, "result": { "protocolVersion": 1, "authMethods": methods } }));
+    fixture.receive(&json!({ "id": 1, "result": { "protocolVersion": 1, "authMethods": methods } }));
     let required = |id: u64| json!({ "id": id, "error": { "code": -32000, "message": "Authentication required" } });
-    bench.receive(&required(2));
-    assert_eq!(bench.sent[2]["params"], json!({ "methodId": "key" }));
-    bench.receive(&json!({ "id": 3, "result": {} }));
-    assert_eq!(bench.sent[3]["method"], "session/new");
-    bench.receive(&required(4));
-    let failed = bench.failed.expect("a second error fails the session");
+    fixture.receive(&required(2));
+    assert_eq!(fixture.sent[2]["params"], json!({ "methodId": "key" }));
+    fixture.receive(&json!({ "id": 3, "result": {} }));
+    assert_eq!(fixture.sent[3]["method"], "session/new");
+    fixture.receive(&required(4));
+    let failed = fixture.failed.expect("a second error fails the session");
     assert!(failed.contains("Authentication required") && failed.contains("log in"), "{failed}");
-    assert_eq!(bench.sent.len(), 4);
+    assert_eq!(fixture.sent.len(), 4);
 }
 
 #[test]
 fn loads_or_resumes_a_session_as_supported_and_marks_replayed_history() {
     let resume = || Opening { resume: Some("old".into()), ..opening() };
     let with = |capabilities: Value| {
-        let mut bench = Bench::new(resume());
-        bench.receive(&json!({ "id": 1, "result": { "protocolVersion": 1, "agentCapabilities": capabilities } }));
-        bench
+        let mut fixture = Fixture::new(resume());
+        fixture.receive(&json!({ "id": 1, "result": { "protocolVersion": 1, "agentCapabilities": capabilities } }));
+        fixture
     };
     let resumed = with(json!({ "sessionCapabilities": { "resume": {} } }));
     assert_eq!(resumed.sent[1]["method"], "session/resume");
@@ -313,8 +313,8 @@ fn loads_or_resumes_a_session_as_supported_and_marks_replayed_history() {
 
 #[test]
 fn ignores_invalid_messages() {
-    let mut bench = Bench::opened();
-    let before = bench.machine.state().clone();
+    let mut fixture = Fixture::opened();
+    let before = fixture.machine.state().clone();
     for line in [
         "",
         "   ",
@@ -329,41 +329,41 @@ fn ignores_invalid_messages() {
         r#"{"method":"session/update","params":{"update":7}}"#,
         r#"{"method":"_auth/status_update","params":{}}"#,
     ] {
-        bench.with(|machine, effects| machine.line(line.as_bytes(), effects));
+        fixture.with(|machine, effects| machine.line(line.as_bytes(), effects));
     }
-    let mut after = bench.machine.state().clone();
+    let mut after = fixture.machine.state().clone();
     assert_eq!(after.activity(), before.activity());
     after.usage = before.usage.clone();
     assert_eq!(after, before);
-    assert_eq!(bench.failed, None);
+    assert_eq!(fixture.failed, None);
     // An invalid request is still answered.
-    bench.receive(&json!({ "id": 5, "method": "fs/read_text_file", "params": { "nothing": true } }));
-    assert_eq!(bench.sent.last().expect("a response")["error"]["code"], -32602);
+    fixture.receive(&json!({ "id": 5, "method": "fs/read_text_file", "params": { "nothing": true } }));
+    assert_eq!(fixture.sent.last().expect("a response")["error"]["code"], -32602);
 }
 
 #[test]
 fn a_tool_call_contains_the_output_of_client_and_agent_terminals() {
-    let mut bench = Bench::opened();
-    bench.with(|machine, effects| machine.prompt("go", effects));
+    let mut fixture = Fixture::opened();
+    fixture.with(|machine, effects| machine.prompt("go", effects));
     // One terminal belongs to the client, the other to the agent.
-    bench.receive(&json!({ "id": 1, "method": "terminal/create", "params": { "sessionId": "s", "command": "ls" } }));
-    let call = bench.calls.pop().expect("a terminal");
-    bench.with(|machine, effects| machine.reply(&call, Ok(json!({ "terminalId": "t1" })), effects));
+    fixture.receive(&json!({ "id": 1, "method": "terminal/create", "params": { "sessionId": "s", "command": "ls" } }));
+    let call = fixture.calls.pop().expect("a terminal");
+    fixture.with(|machine, effects| machine.reply(&call, Ok(json!({ "terminalId": "t1" })), effects));
     let ours = json!({ "sessionUpdate": "tool_call", "toolCallId": "a", "title": "ls", "content": [{ "type": "terminal", "terminalId": "t1" }] });
-    bench.update(ours);
-    bench.update(json!({ "sessionUpdate": "tool_call", "toolCallId": "b", "title": "pwd", "content": [{ "type": "terminal", "terminalId": "x" }] }));
+    fixture.update(ours);
+    fixture.update(json!({ "sessionUpdate": "tool_call", "toolCallId": "b", "title": "pwd", "content": [{ "type": "terminal", "terminalId": "x" }] }));
 
     let shown = json!({ "output": "a.txt\n", "truncated": false, "exitStatus": { "exitCode": 0, "signal": null } });
-    bench.with(|machine, effects| machine.terminal_shown("t1", &shown, effects));
+    fixture.with(|machine, effects| machine.terminal_shown("t1", &shown, effects));
     for meta in [
         json!({ "terminal_output": { "terminal_id": "x", "data": "/re" } }),
         json!({ "terminal_output_delta": { "terminal_id": "x", "data": "po\n" } }),
         json!({ "terminal_exit": { "terminal_id": "x", "exit_code": 3, "signal": null } }),
     ] {
-        bench.update(json!({ "sessionUpdate": "tool_call_update", "toolCallId": "b", "_meta": meta }));
+        fixture.update(json!({ "sessionUpdate": "tool_call_update", "toolCallId": "b", "_meta": meta }));
     }
 
-    let shown: Vec<Value> = bench.contents().iter().skip(1).map(|it| it[1]["result"]["terminals"].clone()).collect();
+    let shown: Vec<Value> = fixture.contents().iter().skip(1).map(|it| it[1]["result"]["terminals"].clone()).collect();
     let exited = |code: u32| json!({ "exitCode": code, "signal": null });
     assert_eq!(
         shown[0],
@@ -377,48 +377,48 @@ fn a_tool_call_contains_the_output_of_client_and_agent_terminals() {
 
 #[test]
 fn tool_calls_close_with_their_turn_but_accept_late_updates() {
-    let mut bench = Bench::opened();
-    bench.with(|machine, effects| machine.prompt("go", effects));
-    bench.update(json!({ "sessionUpdate": "tool_call", "toolCallId": "a", "title": "ls", "status": "in_progress" }));
-    bench.receive(&json!({ "id": 3, "result": { "stopReason": "cancelled" } }));
-    let status = |bench: &Bench| {
-        bench.contents().iter().find(|it| it[1]["type"] == "tool").expect("a tool")[1]["status"].clone()
+    let mut fixture = Fixture::opened();
+    fixture.with(|machine, effects| machine.prompt("go", effects));
+    fixture.update(json!({ "sessionUpdate": "tool_call", "toolCallId": "a", "title": "ls", "status": "in_progress" }));
+    fixture.receive(&json!({ "id": 3, "result": { "stopReason": "cancelled" } }));
+    let status = |fixture: &Fixture| {
+        fixture.contents().iter().find(|it| it[1]["type"] == "tool").expect("a tool")[1]["status"].clone()
     };
-    assert_eq!(status(&bench), "cancelled");
-    bench.update(json!({ "sessionUpdate": "tool_call_update", "toolCallId": "a", "status": "completed" }));
-    assert_eq!(status(&bench), "completed");
+    assert_eq!(status(&fixture), "cancelled");
+    fixture.update(json!({ "sessionUpdate": "tool_call_update", "toolCallId": "a", "status": "completed" }));
+    assert_eq!(status(&fixture), "completed");
 }
 
 #[test]
 fn a_permission_request_shows_the_command_if_its_title_does_not() {
-    let mut bench = Bench::opened();
-    bench.with(|machine, effects| machine.prompt("go", effects));
-    bench.receive(
+    let mut fixture = Fixture::opened();
+    fixture.with(|machine, effects| machine.prompt("go", effects));
+    fixture.receive(
         &json!({ "id": 0, "method": "session/request_permission", "params": { "sessionId": "s", "options": [],
         "toolCall": { "toolCallId": "c", "title": "Bash", "rawInput": { "command": "touch\nx" } } } }),
     );
-    assert_eq!(bench.asked[0].title, "Bash: touch x");
+    assert_eq!(fixture.asked[0].title, "Bash: touch x");
 }
 
 #[test]
 fn empty_chunks_create_no_message_and_replayed_prompts_stay_separate() {
-    let mut bench = Bench::new(Opening { resume: Some("old".into()), ..opening() });
-    bench
+    let mut fixture = Fixture::new(Opening { resume: Some("old".into()), ..opening() });
+    fixture
         .receive(&json!({ "id": 1, "result": { "protocolVersion": 1, "agentCapabilities": { "loadSession": true } } }));
     for prompt in ["one", "two"] {
-        bench.update(json!({ "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": prompt } }));
+        fixture.update(json!({ "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": prompt } }));
     }
-    bench.update(text(""));
-    bench.receive(&json!({ "id": 2, "result": {} }));
-    bench.with(|machine, effects| machine.end(effects));
-    let texts: Vec<Value> = bench.contents().iter().map(|it| it[1]["text"].clone()).collect();
+    fixture.update(text(""));
+    fixture.receive(&json!({ "id": 2, "result": {} }));
+    fixture.with(|machine, effects| machine.end(effects));
+    let texts: Vec<Value> = fixture.contents().iter().map(|it| it[1]["text"].clone()).collect();
     assert_eq!(texts, ["one", "two"]);
 }
 
 #[test]
 fn an_overlong_message_leaves_no_request_unanswered() {
-    let mut bench = Bench::opened();
-    bench.with(|machine, effects| machine.prompt("go", effects));
+    let mut fixture = Fixture::opened();
+    fixture.with(|machine, effects| machine.prompt("go", effects));
     let heads = [
         r#"{"jsonrpc":"2.0","method":"session/update","params":{"update":{"text":"xxx"#,
         r#"{"jsonrpc":"2.0", "id": 7, "method":"fs/write_text_file","params":{"content":"xxx"#,
@@ -426,35 +426,35 @@ fn an_overlong_message_leaves_no_request_unanswered() {
         "not a message",
     ];
     for head in heads {
-        bench.with(|machine, effects| machine.too_long(head.as_bytes(), effects));
+        fixture.with(|machine, effects| machine.too_long(head.as_bytes(), effects));
     }
-    let refused = bench.sent.last().expect("a response");
+    let refused = fixture.sent.last().expect("a response");
     assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(7), &json!(-32600)));
-    assert_eq!(bench.turns.last(), Some(&TurnChange::Ended { stop_reason: "error".to_owned() }));
-    let reported = bench.contents().iter().filter(|it| it[1]["type"] == "error").count();
-    assert_eq!(reported, heads.len(), "each is reported: {:?}", bench.contents());
+    assert_eq!(fixture.turns.last(), Some(&TurnChange::Ended { stop_reason: "error".to_owned() }));
+    let reported = fixture.contents().iter().filter(|it| it[1]["type"] == "error").count();
+    assert_eq!(reported, heads.len(), "each is reported: {:?}", fixture.contents());
 }
 
 #[test]
 fn a_call_that_needs_permission_is_executed_or_rejected() {
     for (option, is_allowed) in [(Some("allow"), true), (Some("reject"), false), (None, false)] {
-        let mut bench = Bench::opened();
-        bench.with(|machine, effects| machine.prompt("go", effects));
-        bench.receive(
+        let mut fixture = Fixture::opened();
+        fixture.with(|machine, effects| machine.prompt("go", effects));
+        fixture.receive(
             &json!({ "id": 7, "method": "fs/read_text_file", "params": { "sessionId": "s", "path": "/repo/.git/x" } }),
         );
-        let call = bench.calls.pop().expect("a call");
-        bench.with(|machine, effects| machine.ask_before(&call, "read it", json!({}), effects));
-        let ask = bench.asked.pop().expect("a question");
-        bench.restart();
-        assert_eq!(bench.machine.state().activity(), Activity::Waiting);
-        assert_eq!(bench.machine.open_calls(), [], "the call waits for permission");
+        let call = fixture.calls.pop().expect("a call");
+        fixture.with(|machine, effects| machine.ask_before(&call, "read it", json!({}), effects));
+        let ask = fixture.asked.pop().expect("a question");
+        fixture.restart();
+        assert_eq!(fixture.machine.state().activity(), Activity::Waiting);
+        assert_eq!(fixture.machine.open_calls(), [], "the call waits for permission");
 
-        assert!(bench.with(|machine, effects| machine.decide(ask.id, option, effects)));
+        assert!(fixture.with(|machine, effects| machine.decide(ask.id, option, effects)));
 
-        assert_eq!(bench.calls.pop().map(|call| call.is_permitted), is_allowed.then_some(true));
-        let refusal = bench.sent.last().filter(|line| line["id"] == 7).map(|line| line["error"]["code"].clone());
+        assert_eq!(fixture.calls.pop().map(|call| call.is_permitted), is_allowed.then_some(true));
+        let refusal = fixture.sent.last().filter(|line| line["id"] == 7).map(|line| line["error"]["code"].clone());
         assert_eq!(refusal, (!is_allowed).then(|| json!(-32000)));
-        assert_eq!(bench.machine.open_calls().len(), usize::from(is_allowed));
+        assert_eq!(fixture.machine.open_calls().len(), usize::from(is_allowed));
     }
 }
