@@ -67,7 +67,7 @@ fn doctor_reports_a_missing_config_and_uses_the_singular_for_one_session() {
     let shown = home.coven(&["doctor"]).stdout;
     let config = shown.lines().find(|line| line.contains(" config ")).expect("a finding");
     assert!(config.starts_with("note") && config.contains("defaults"), "{config}");
-    assert!(shown.contains("1 session live"), "{shown}");
+    assert!(shown.contains("1 session running"), "{shown}");
     home.kill(&id);
 }
 

@@ -331,7 +331,7 @@ fn migrate_does_not_print_the_notice_to_run_migrate() {
     let ran = home.coven(&["migrate"]);
 
     assert!(!ran.stderr.contains(PROMPT), "{ran:?}");
-    assert!(ran.expect_success().contains("tasks      4 taken"));
+    assert!(ran.expect_success().contains("tasks      4 imported"));
 }
 
 #[test]
