@@ -65,8 +65,9 @@ fn other_requests_are_not_delayed_by_the_remaining_output_of_an_exited_agent() {
     process::signal(daemon, Signal::CONT);
     let (started, mut longest, mut written) = (Instant::now(), Duration::ZERO, 0);
     while fixture.home.session(&id).status == "running" {
+        let folder = fixture.home.init_repo(&fixture.home.project().join(format!("other-{written}")));
         let sent = Instant::now();
-        assert_eq!(fixture.home.post("/api/v1/tasks", &json!({ "title": "other" })).status, 201);
+        assert_eq!(fixture.home.post("/api/repos", &json!({ "path": folder })).status, 201);
         longest = longest.max(sent.elapsed());
         written += 1;
     }
