@@ -30,7 +30,7 @@ pub(crate) const GOODBYE_WITHIN: Duration = Duration::from_millis(500);
 
 type ToClient = SplitSink<WebSocket, Message>;
 
-/// What a client says in a text frame.
+/// A control message of a client.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Control {
@@ -38,7 +38,7 @@ enum Control {
     Input { data: String },
 }
 
-/// What a text frame of a client means.
+/// A parsed text frame of a client.
 pub fn typed(text: &str) -> Result<Typed, serde_json::Error> {
     serde_json::from_str(text).map(|control| match control {
         Control::Resize { rows, cols } => Typed::Resize { rows, cols },
@@ -63,12 +63,12 @@ pub async fn attach(
     }))
 }
 
-/// Refuses a request that does not ask for a WebSocket.
+/// Rejects a request that is not a WebSocket upgrade.
 pub(crate) fn upgradable(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<WebSocketUpgrade, ApiError> {
     upgrade.map_err(|rejection| {
-        let problem = format!("this route speaks WebSocket: {}", rejection.body_text());
+        let problem = format!("this route needs a WebSocket upgrade: {}", rejection.body_text());
         ApiError::new(ErrorCode::InvalidRequest, problem)
     })
 }
@@ -103,7 +103,7 @@ async fn relay(
     }
 }
 
-/// Sends the screen where the client wants one; returns the byte of the log that follows it.
+/// Sends the screen if the client wants one. Returns the log offset after it.
 async fn paint(engine: &Engine, id: SessionId, from: Option<u64>, client: &mut ToClient) -> Result<u64, axum::Error> {
     if let Some(from) = from {
         return Ok(from);
@@ -115,7 +115,7 @@ async fn paint(engine: &Engine, id: SessionId, from: Option<u64>, client: &mut T
     Ok(snapshot.offset)
 }
 
-/// What the session shows goes to the client, until one of them ends.
+/// Sends the session's output to the client until one of them ends.
 async fn send_output(
     engine: &Engine,
     mut output: ViewerOutput,
@@ -138,7 +138,7 @@ async fn send_output(
                 Shown::Refused(why) => {
                     return goodbye(&mut client, json!({"type": "error", "message": why})).await;
                 }
-                // Nothing here asks for one.
+                // This connection requests no receipts.
                 Shown::Received => {}
                 Shown::Gone => return goodbye(&mut client, json!({"type": "gone"})).await,
             },
@@ -153,7 +153,7 @@ async fn send_output(
     }
 }
 
-/// What the client sends goes to the session, until the client goes away.
+/// Sends the client's input to the session until the client disconnects.
 async fn take_input(
     mut client: SplitStream<WebSocket>,
     mut input: ViewerInput,

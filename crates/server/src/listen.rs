@@ -1,4 +1,4 @@
-//! Connections: accepted up to a number, with a limit on the time that a request's header may take.
+//! Accepts connections, with limits on their number and on the time of a request's header.
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -20,10 +20,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tower::ServiceExt as _;
 
-/// What a transport allows its clients.
+/// Limits of a transport.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Connections that may be open at once; the next one gets a 503.
+    /// Maximum number of open connections; further ones get a 503.
     pub connections: usize,
     /// Time until the header of the next request has arrived; a connection that is idle for longer is closed.
     pub header_time: Duration,
@@ -31,7 +31,7 @@ pub struct Limits {
 
 /// The Unix socket: only processes of this user get here. Programs keep a connection open between requests.
 pub const SOCKET: Limits = Limits { connections: 1024, header_time: Duration::from_secs(600) };
-/// TCP: also clients without the token connect.
+/// TCP: clients without the token can connect too.
 pub const TCP: Limits = Limits { connections: 256, header_time: Duration::from_secs(30) };
 
 /// The message for a client over the limit.
@@ -102,7 +102,7 @@ async fn converse<T, A>(
     }
 }
 
-/// Answers before it reads: the client may never send a byte.
+/// Responds before it reads, because the client may never send a byte.
 async fn turn_away(mut io: impl AsyncWrite + Unpin) {
     tracing::warn!("a connection was refused: {FULL}");
     let error = ErrorDetail { code: ErrorCode::Unavailable, message: FULL.to_owned(), details: None };
@@ -116,7 +116,7 @@ async fn turn_away(mut io: impl AsyncWrite + Unpin) {
     let _ = tokio::time::timeout(Duration::from_millis(100), io.write_all(answer.as_bytes())).await;
 }
 
-/// A connection that counts until it is closed, also after it was upgraded to a WebSocket.
+/// A connection that counts until it is closed, even after an upgrade to a WebSocket.
 struct Counted<T> {
     io: T,
     _permit: OwnedSemaphorePermit,
@@ -164,7 +164,7 @@ mod tests {
 
     use super::*;
 
-    /// A server with these limits; it stops with the runtime.
+    /// Starts a server with these limits; it stops with the runtime.
     fn listening(runtime: &tokio::runtime::Runtime, limits: Limits) -> SocketAddr {
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
         let address = listener.local_addr().expect("bound");
@@ -186,7 +186,7 @@ mod tests {
         stream
     }
 
-    /// What comes until the server closes the connection.
+    /// Reads until the server closes the connection.
     fn rest(mut stream: TcpStream) -> String {
         let mut text = String::new();
         stream.read_to_string(&mut text).expect("the server closes it in time");
