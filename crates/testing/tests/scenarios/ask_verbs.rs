@@ -217,7 +217,7 @@ fn ask_29_a_wrong_answer_is_refused_with_the_reason_and_the_set_stays_open() {
         let refusal = home.coven(&["answer", &id, "--answers", answers]).expect_failure(2);
         assert!(refusal.contains(reason), "{answers}: {refusal}");
     }
-    assert!(home.coven(&["answer", &id]).expect_failure(2).contains("there is no answer"));
+    assert!(home.coven(&["answer", &id]).expect_failure(2).contains("no answer was given"));
     assert!(home.coven(&["answer", "--option", "A"]).expect_failure(2).contains("no question set id was given"));
     // Without a terminal, the command lists the pending sets.
     assert!(home.coven(&["answer"]).expect_success().contains(&id[..8]));
