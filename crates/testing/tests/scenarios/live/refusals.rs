@@ -143,12 +143,13 @@ fn the_number_of_subscriptions_is_limited_and_ended_ones_do_not_count() {
 
 #[test]
 fn a_message_that_is_too_long_ends_the_connection_with_its_code() {
+    type Send<'a> = &'a dyn Fn(&mut Live);
     let home = TestHome::started();
     let long = "x".repeat((1 << 20) + 1);
     let half = || long[..600_000].to_owned();
     // A frame whose header announces a terabyte, and nothing of it.
     let header = [&[0x82, 0xff][..], &(1u64 << 40).to_be_bytes(), &[0; 4]].concat();
-    let ways: [(&str, &dyn Fn(&mut Live)); 4] = [
+    let ways: [(&str, Send<'_>); 4] = [
         ("text", &|live| live.send_refused(Message::text(long.clone()))),
         ("binary", &|live| live.send_refused(Message::binary(long.clone().into_bytes()))),
         ("fragments", &|live| live.send_fragments(vec![half(), half()])),
