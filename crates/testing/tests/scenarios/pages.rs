@@ -12,7 +12,7 @@ use coven_domain::task::TaskState;
 use coven_testing::TestHome;
 use serde_json::{Value, json};
 
-use crate::chat::{ECHO, file, home_with, say};
+use crate::chat::{ECHO, file, home_with, spawn};
 
 const LIMIT: usize = 3;
 
@@ -168,7 +168,7 @@ fn conversations_that_cannot_be_read_are_on_pages_too() {
     let mut expected = Vec::new();
     for nth in 0..4 {
         let id = format!("talk-{nth}");
-        say(&home, &["-i", "--session", &id], "hello\n").expect_success();
+        spawn(&home, &["-i", "--session", &id], "hello\n").expect_success();
         expected.push(id);
     }
     for nth in 0..4 {
@@ -185,7 +185,7 @@ fn conversations_that_cannot_be_read_are_on_pages_too() {
     };
     let found = walk("id", page, || {});
     assert_eq!(found.len(), expected.len(), "{found:?}");
-    each_once(&found, &expected);
+    assert_each_once(&found, &expected);
 }
 
 #[test]
