@@ -11,6 +11,7 @@ use super::Engine;
 use super::log_file;
 use super::termination::ANSWER_TIMEOUT;
 use crate::error::EngineError;
+use crate::runtime;
 use coven_holder::fault;
 
 impl Engine {
@@ -77,7 +78,7 @@ impl Engine {
     pub(crate) fn compress_later(self: &Arc<Self>, id: SessionId) {
         let engine = self.clone();
         // Ends with the daemon, which leaves only complete files, plain or compressed.
-        tokio::spawn(async move {
+        runtime::spawn(async move {
             let _turn = engine.compressing.lock().await;
             let is_finished = match engine.store.session(id).await {
                 Ok(Some(session)) => !matches!(session.state, SessionState::Created | SessionState::Running),

@@ -19,6 +19,7 @@ use super::live::{LiveSession, UnstoredEntries};
 use super::model::Model;
 use super::spawn::reap;
 use crate::error::EngineError;
+use crate::runtime;
 use coven_holder::fault;
 
 /// Delay before new journal entries are stored. The journal already has them.
@@ -187,7 +188,7 @@ impl Engine {
     pub(crate) async fn sync_ledger(self: &Arc<Self>, live: &Arc<LiveSession>) -> Result<(), EngineError> {
         let (engine, live) = (self.clone(), live.clone());
         // In a separate task, because the caller may be cancelled.
-        let written = tokio::spawn(async move {
+        let written = runtime::spawn(async move {
             engine.journal_moved(&live).await;
             // The session's follower announces later what this call does not.
             engine.store_ledger(&live).await.map(drop)

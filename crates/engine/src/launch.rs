@@ -26,6 +26,7 @@ use super::leftovers::Processes;
 use super::live::UnstoredEntries;
 use super::spawn::{Bounds, PreparedHolder, end_launch, reap};
 use crate::error::EngineError;
+use crate::runtime;
 use coven_holder::fault;
 
 /// Segment size of logs: small enough to drop old output piece by piece, large enough for few files.
@@ -321,7 +322,7 @@ impl Engine {
     fn fail_later(self: &Arc<Self>, id: SessionId, reason: String) {
         let engine = self.clone();
         // Ends with the daemon; the next daemon finds the record launching and without a holder.
-        tokio::spawn(async move {
+        runtime::spawn(async move {
             while !engine.is_stopping() {
                 match engine.record_launch_failure(id, &reason).await {
                     Err(EngineError::Store(_)) => tokio::time::sleep(Duration::from_secs(1)).await,

@@ -32,6 +32,7 @@ pub mod operation;
 pub mod output;
 pub mod question_set;
 pub mod repo;
+mod runtime;
 pub mod session;
 mod sizes;
 mod spawn;
@@ -65,6 +66,7 @@ use crate::model::Screens;
 use crate::notification::InboxNotification;
 use crate::operation::{OperationRender, Operations};
 use crate::question_set::QuestionSets;
+use crate::runtime::Runtime;
 use crate::spawn::PreparedHolder;
 
 pub use error::EngineError;
@@ -97,9 +99,9 @@ pub struct Engine {
     /// The soft limit of open files before the daemon raised its own.
     open_files: Option<u64>,
     /// The runtime that follows sessions, so that their output does not delay requests.
-    background: Handle,
+    background: Runtime,
     /// The runtime that answers requests.
-    foreground: Handle,
+    foreground: Runtime,
     /// Number of the newest event that changed a record. Output of sessions does not count.
     changed: watch::Sender<u64>,
     live: Mutex<HashMap<SessionId, Arc<LiveSession>>>,
@@ -154,8 +156,8 @@ impl Engine {
             hub: deps.hub,
             program: deps.program,
             open_files: deps.open_files,
-            background: deps.background,
-            foreground: Handle::current(),
+            background: Runtime::new(deps.background),
+            foreground: Runtime::new(Handle::current()),
             started_at: clock::now(),
             changed: watch::Sender::new(0),
             live: Mutex::default(),

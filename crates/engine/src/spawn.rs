@@ -20,6 +20,7 @@ use uuid::Uuid;
 
 use super::Engine;
 use super::leftovers::Processes;
+use crate::runtime;
 
 pub const HOLDER_ANSWER: Limit = Limit::new("a holder's first answer", 64 << 10);
 
@@ -91,7 +92,7 @@ impl PreparedHolder {
         let Self { child, dir, processes } = self;
         let mut child = child.await.ok()?.ok()?;
         let is_alive = matches!(child.try_wait(), Ok(None));
-        is_alive.then(|| Self { child: tokio::spawn(async move { Ok(child) }), dir, processes })
+        is_alive.then(|| Self { child: runtime::spawn(async move { Ok(child) }), dir, processes })
     }
 
     /// Sends the spec and waits until the harness is running. Ends all processes of a failed launch before it returns.
@@ -126,7 +127,7 @@ impl PreparedHolder {
 
     /// Ends a holder that is not needed.
     pub fn give_up(self) {
-        tokio::spawn(async move {
+        runtime::spawn(async move {
             if let Ok(Ok(child)) = self.child.await {
                 reap(child);
             }
@@ -147,7 +148,7 @@ pub(crate) fn reap(mut holder: Child) {
         return;
     }
     // Ends when no child is left, or with the daemon.
-    tokio::spawn(async {
+    runtime::spawn(async {
         loop {
             tokio::time::sleep(COLLECT_INTERVAL).await;
             let mut ending = ENDING.lock().unwrap_or_else(PoisonError::into_inner);

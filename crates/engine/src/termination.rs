@@ -13,6 +13,7 @@ use rustix::process::Signal;
 use super::Engine;
 use super::leftovers::Processes;
 use crate::error::EngineError;
+use crate::runtime;
 use coven_holder::fault;
 
 /// How long `kill_all` waits for a session; its holder continues to end it.
@@ -144,7 +145,7 @@ impl Engine {
         }
         let (engine, session) = (self.clone(), session.clone());
         // Ends soon after the grace period, or with the daemon; the next daemon sends the request again.
-        tokio::spawn(async move { engine.ensure_ended(&session, sent.is_ok()).await });
+        runtime::spawn(async move { engine.ensure_ended(&session, sent.is_ok()).await });
     }
 
     /// Signals the processes directly if the holder does not end them: the harness may have stopped its holder.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::super::Engine;
 use super::{AcpSession, files, new_effects};
 use crate::blocking::blocking;
+use crate::runtime;
 
 /// Maximum length of a permission request's title.
 const TITLE_CHARS: usize = 200;
@@ -16,7 +17,7 @@ impl Engine {
     pub(super) fn spawn_client_call(self: &Arc<Self>, acp: &Arc<AcpSession>, call: Call) {
         let (engine, acp) = (self.clone(), acp.clone());
         // Ends with the ACP session.
-        tokio::spawn(async move {
+        runtime::spawn(async move {
             // Waiting for an exit is unlimited. Other calls hold a permit until their answer is stored.
             let _turn = match call.kind {
                 CallKind::WaitForExit { .. } => None,

@@ -16,6 +16,7 @@ use super::super::notification::{InboxItemId, InboxNotification};
 use super::outbox::with_offsets;
 use super::{AcpConnection, AcpSession};
 use crate::error::EngineError;
+use crate::runtime;
 use coven_holder::fault;
 
 const STORE_RETRY: Duration = Duration::from_secs(1);
@@ -151,7 +152,7 @@ impl Engine {
         if let Some(reason) = effects.failed {
             let (engine, acp) = (self.clone(), acp.clone());
             // Ends with the session.
-            tokio::spawn(async move {
+            runtime::spawn(async move {
                 // The agent's standard error is in the journal by now.
                 engine.end_failed_handshake(&acp, &reason).await;
             });

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use super::super::Engine;
 use super::super::live::LiveSession;
 use super::{AcpConnection, AcpSession, new_effects};
+use crate::runtime;
 
 /// Minimum time between two commits: short for readers, but a thousand chunks a second are only a few writes.
 const MIN_COMMIT_INTERVAL: Duration = Duration::from_millis(40);
@@ -164,7 +165,7 @@ impl Engine {
         }
         let (engine, live) = (self.clone(), self.live_session(id));
         // Ends by itself, or with the daemon; the next daemon ends the session.
-        tokio::spawn(async move {
+        runtime::spawn(async move {
             if let Some(live) = live
                 && engine.send_to_holder(id, &[Request::CloseInput]).await.is_ok()
                 && tokio::time::timeout(CANCEL_GRACE, live.ended()).await.is_ok()

@@ -19,6 +19,7 @@ use crate::error::EngineError;
 use crate::follow::HOLDER_GONE;
 use crate::leftovers::Processes;
 use crate::log_file;
+use crate::runtime;
 
 /// Number of sessions that are recovered concurrently.
 const MAX_CONCURRENT: usize = 32;
@@ -45,7 +46,7 @@ pub async fn recover(engine: &Arc<Engine>) -> Result<Recovered, EngineError> {
     for session in engine.store.sessions_to_recover().await? {
         let (engine, sender, turns) = (engine.clone(), sender.clone(), turns.clone());
         // Ends once the session is recovered, or with the daemon.
-        tokio::spawn(async move {
+        runtime::spawn(async move {
             let verdict = apply_verdict(&engine, session, &turns).await;
             let _ = sender.send(verdict);
         });

@@ -22,6 +22,7 @@ mod terminal_prompts;
 mod tx;
 mod workflows;
 
+use std::any::Any;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -110,12 +111,16 @@ impl SqliteStore {
     }
 }
 
+/// One type of work for all, so that tokio's code for a task is compiled once.
+type Work = Box<dyn FnOnce() -> Result<Box<dyn Any + Send>, StoreError> + Send>;
+
 /// Runs work that may wait for the disk on a blocking thread.
 async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
+    let work: Work = Box::new(|| work().map(|done| Box::new(done) as Box<dyn Any + Send>));
     match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result,
+        Ok(done) => Ok(*done?.downcast().expect("the box holds what the work returned")),
         Err(failed) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
         // The runtime is shutting down; an open transaction is rolled back.
         Err(_) => Err(StoreError::Aborted),
