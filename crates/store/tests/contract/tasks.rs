@@ -165,7 +165,7 @@ pub async fn a_reason_alone_does_not_keep_a_task_from_being_started(store: Arc<d
     let id = "00000002-0000-4000-b000-000000000002".parse().expect("an id");
     let mut run = WorkflowRun::new(id, cancelled.id, "implement", "", at(3));
     run.state = WorkflowState::Cancelled;
-    record(&*store, Change::WorkflowWritten { workflow: run, event: "cancelled" }).await.expect("a change");
+    record(&*store, Change::RunChanged { workflow: run, event: "cancelled" }).await.expect("a change");
 
     let ready = store.begin().await.expect("a transaction").ready_tasks(9).await.expect("a read");
     assert_eq!(ready.iter().map(|it| it.id).collect::<Vec<_>>(), [task_id(1)]);
