@@ -200,7 +200,7 @@ kind      task.approve
 status    failed
 subject   9d0e747a-549b-4b6b-ae62-f1b0c3f21b86
 progress  2/5 running check 1 of 1: make
-error     why (not_merged)
+error     why (merge_failed)
 started   0s ago (2025-11-15T20:23:09.007Z)
 ended     2025-11-15T20:23:09.007Z
 ";

@@ -31,7 +31,7 @@ fn an_agent_that_never_answers_initialize_times_out() {
 
     for harness in ["silent", "silent_new"] {
         let message = open_with_failure(&fixture, harness);
-        assert!(message.contains("answer"), "{harness}: {message}");
+        assert!(message.contains("did not open a session within 4 seconds"), "{harness}: {message}");
     }
 
     fixture.assert_others_unaffected();

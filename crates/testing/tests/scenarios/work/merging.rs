@@ -370,7 +370,7 @@ fn a_task_without_a_branch_cannot_be_merged() {
     );
     let id = task_in_review(&home, "Idle", "", &["--workflow", "idle"]);
     let message = home.coven(&["task", "approve", &id]).expect_failure(4);
-    assert!(message.contains("to merge; reject the task"), "{message}");
+    assert!(message.contains("does not exist; reject the task"), "{message}");
     home.coven(&["task", "reject", &id, "--reason", "do something"]).expect_success();
     check_invariants(&home);
 }

@@ -229,7 +229,10 @@ fn many_tasks_are_added_by_an_operation() {
     assert_eq!((ended.kind.as_str(), ended.status), ("task.add", OperationState::Completed));
     assert_eq!((ended.progress.done, ended.progress.total), (500, Some(500)));
     let result: Value = ended.result.expect("a result").parse().expect("JSON");
-    assert_eq!(result["items"].as_array().map(Vec::len), Some(500));
+    assert_eq!((result["items"].as_array().map(Vec::len), &result["total"]), (Some(100), &json!(500)));
+    let rest = format!("/api/v1/tasks?operation={}&limit=1000&cursor=", operation.id);
+    let rest: Value = home.read(&format!("{rest}{}", result["next"].as_str().expect("more")));
+    assert_eq!((rest["items"].as_array().map(Vec::len), &rest["next"]), (Some(400), &Value::Null));
     let started: Operation = {
         let ran = home.coven_with_input(&["task", "add", "--stdin", "--no-wait", "--json"], b"{\"title\":\"x\"}\n");
         serde_json::from_str(&ran.expect_success()).expect("an operation")

@@ -406,5 +406,5 @@ fn a_task_that_was_started_stays_in_its_repository() {
     home.wait_for_task(&id, TaskState::PendingMerge);
     home.git("git init -q -b main other; cd other; git config user.name me; git config user.email me@here; git commit -q --allow-empty -m x");
     let message = home.coven(&["task", "edit", &id, "--repo", "other"]).expect_failure(2);
-    assert!(message.contains("has been started"), "{message}");
+    assert!(message.contains("after it was started; add a new task there"), "{message}");
 }
