@@ -74,7 +74,7 @@ impl Holder {
         let asking = self.viewers.iter().filter(|viewer| viewer.accepts_requests());
         let mut fds: Vec<PollFd<'_>> =
             asking.map(|viewer| PollFd::from_borrowed_fd(viewer.as_fd(), PollFlags::IN)).collect();
-        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0)
+        !fds.is_empty() && poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0)
     }
 
     fn next_deadline(&self) -> Option<Instant> {
