@@ -19,7 +19,7 @@ pub const MAX_INPUT: usize = coven_holder::wire::MAX_BODY;
 
 /// What the engine sends to a viewer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Shown {
+pub enum ViewerEvent {
     Output(Bytes),
     Resized {
         rows: u16,
@@ -39,7 +39,7 @@ pub enum Shown {
 
 /// Input of a viewer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Typed {
+pub enum ViewerRequest {
     Input(Vec<u8>),
     Resize { rows: u16, cols: u16 },
 }
@@ -74,20 +74,20 @@ impl Engine {
 
 impl ViewerOutput {
     /// Returns the next event. Cancel-safe.
-    pub async fn next(&mut self) -> io::Result<Shown> {
+    pub async fn next(&mut self) -> io::Result<ViewerEvent> {
         loop {
             while let Some(reply) = self.decoder.reply().map_err(io::Error::other)? {
                 match reply {
-                    Reply::Data { bytes, .. } => return Ok(Shown::Output(bytes.into())),
-                    Reply::Resized { rows, cols } => return Ok(Shown::Resized { rows, cols }),
-                    Reply::Exited { status, end } => return Ok(Shown::Exited { code: status.code(), end }),
-                    Reply::Refused(why) => return Ok(Shown::Refused(why)),
-                    Reply::Accepted => return Ok(Shown::Received),
+                    Reply::Data { bytes, .. } => return Ok(ViewerEvent::Output(bytes.into())),
+                    Reply::Resized { rows, cols } => return Ok(ViewerEvent::Resized { rows, cols }),
+                    Reply::Exited { status, end } => return Ok(ViewerEvent::Exited { code: status.code(), end }),
+                    Reply::Refused(why) => return Ok(ViewerEvent::Refused(why)),
+                    Reply::Accepted => return Ok(ViewerEvent::Received),
                     Reply::Welcome(_) | Reply::Progress { .. } => {}
                 }
             }
             match self.holder.read(&mut self.buffer).await? {
-                0 => return Ok(Shown::Gone),
+                0 => return Ok(ViewerEvent::Gone),
                 count => self.decoder.feed(&self.buffer[..count]),
             }
         }
@@ -100,15 +100,15 @@ impl ViewerInput {
         self.holder.write_all(&Request::Follow { from }.encode()).await
     }
 
-    /// Requests [`Shown::Received`] once everything sent so far was handled.
+    /// Requests [`ViewerEvent::Received`] once everything sent so far was handled.
     pub async fn ask_receipt(&mut self) -> io::Result<()> {
         self.holder.write_all(&Request::Sync.encode()).await
     }
 
-    pub async fn send(&mut self, typed: Typed) -> io::Result<()> {
+    pub async fn send(&mut self, typed: ViewerRequest) -> io::Result<()> {
         let request = match typed {
-            Typed::Input(bytes) => Request::Input(bytes),
-            Typed::Resize { rows, cols } => Request::Resize { rows, cols },
+            ViewerRequest::Input(bytes) => Request::Input(bytes),
+            ViewerRequest::Resize { rows, cols } => Request::Resize { rows, cols },
         };
         self.holder.write_all(&request.encode()).await
     }

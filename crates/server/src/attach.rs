@@ -11,7 +11,7 @@ use coven_api::ErrorCode;
 use coven_api::session::AttachQuery;
 use coven_domain::SessionId;
 use coven_engine::Engine;
-use coven_engine::attach::{MAX_INPUT, Shown, Typed, ViewerInput, ViewerOutput};
+use coven_engine::attach::{MAX_INPUT, ViewerEvent, ViewerInput, ViewerOutput, ViewerRequest};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use serde::Deserialize;
@@ -26,7 +26,7 @@ const MAX_PROBLEMS: usize = 16;
 /// Pongs that wait for a client to read them. When there are more, no further message of the client is read.
 const MAX_PONGS: usize = 256;
 /// How long a stopping daemon waits for a client to take its last message.
-pub(crate) const GOODBYE_WITHIN: Duration = Duration::from_millis(500);
+pub(crate) const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
 type ToClient = SplitSink<WebSocket, Message>;
 
@@ -39,10 +39,10 @@ enum Control {
 }
 
 /// A parsed text frame of a client.
-pub fn typed(text: &str) -> Result<Typed, serde_json::Error> {
+pub fn typed(text: &str) -> Result<ViewerRequest, serde_json::Error> {
     serde_json::from_str(text).map(|control| match control {
-        Control::Resize { rows, cols } => Typed::Resize { rows, cols },
-        Control::Input { data } => Typed::Input(data.into_bytes()),
+        Control::Resize { rows, cols } => ViewerRequest::Resize { rows, cols },
+        Control::Input { data } => ViewerRequest::Input(data.into_bytes()),
     })
 }
 
@@ -98,7 +98,7 @@ async fn relay(
         ended = take_input(from_client, input, started, tell_problem, pongs, is_read_only) => ended,
         () = async {
             engine.stopped().await;
-            tokio::time::sleep(GOODBYE_WITHIN).await;
+            tokio::time::sleep(CLOSE_TIMEOUT).await;
         } => Ok(()),
     }
 }
@@ -126,21 +126,21 @@ async fn send_output(
     loop {
         tokio::select! {
             shown = output.next() => match shown.map_err(axum::Error::new)? {
-                Shown::Output(bytes) => client.send(Message::Binary(bytes)).await?,
-                Shown::Resized { rows, cols } => {
+                ViewerEvent::Output(bytes) => client.send(Message::Binary(bytes)).await?,
+                ViewerEvent::Resized { rows, cols } => {
                     let size = json!({"type": "resize", "rows": rows, "cols": cols});
                     client.send(Message::Text(size.to_string().into())).await?;
                 }
-                Shown::Exited { code, end } => {
+                ViewerEvent::Exited { code, end } => {
                     let exit = json!({"type": "exit", "exit_code": code, "offset": end});
-                    return goodbye(&mut client, exit).await;
+                    return close_with(&mut client, exit).await;
                 }
-                Shown::Refused(why) => {
-                    return goodbye(&mut client, json!({"type": "error", "message": why})).await;
+                ViewerEvent::Refused(why) => {
+                    return close_with(&mut client, json!({"type": "error", "message": why})).await;
                 }
                 // This connection requests no receipts.
-                Shown::Received => {}
-                Shown::Gone => return goodbye(&mut client, json!({"type": "gone"})).await,
+                ViewerEvent::Received => {}
+                ViewerEvent::Gone => return close_with(&mut client, json!({"type": "gone"})).await,
             },
             Some(problem) = problems.recv() => {
                 let problem = json!({"type": "error", "message": problem});
@@ -148,7 +148,7 @@ async fn send_output(
             }
             // The socket buffered it when it read the ping.
             Some(()) = pongs.recv() => client.flush().await?,
-            () = engine.stopped() => return goodbye(&mut client, json!({"type": "daemon_stopping"})).await,
+            () = engine.stopped() => return close_with(&mut client, json!({"type": "daemon_stopping"})).await,
         }
     }
 }
@@ -175,7 +175,7 @@ async fn take_input(
             message = client.next() => {
                 let Some(message) = message else { return Ok(()) };
                 let typed = match message? {
-                    Message::Binary(bytes) => Some(Typed::Input(bytes.to_vec())),
+                    Message::Binary(bytes) => Some(ViewerRequest::Input(bytes.to_vec())),
                     Message::Text(text) => match typed(&text) {
                         Ok(typed) => Some(typed),
                         Err(error) => {
@@ -201,7 +201,7 @@ async fn take_input(
     }
 }
 
-async fn goodbye(client: &mut ToClient, last: serde_json::Value) -> Result<(), axum::Error> {
+async fn close_with(client: &mut ToClient, last: serde_json::Value) -> Result<(), axum::Error> {
     client.send(Message::Text(last.to_string().into())).await?;
     client.send(Message::Close(None)).await
 }

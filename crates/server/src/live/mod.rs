@@ -17,7 +17,7 @@ use coven_api::ErrorCode;
 use coven_api::live::{DEFAULT_WINDOW, LiveMessage, LiveMode, LiveOnLag, LiveRequest, LiveTopic, VERSION};
 use coven_domain::SessionId;
 use coven_engine::Engine;
-use coven_engine::attach::Typed;
+use coven_engine::attach::ViewerRequest;
 use coven_engine::view::{OnLag, ViewControl, ViewMode, ViewRequest};
 use futures_util::StreamExt;
 use futures_util::stream::SplitStream;
@@ -27,7 +27,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio_tungstenite::tungstenite;
 
 use super::App;
-use super::attach::{GOODBYE_WITHIN, upgradable};
+use super::attach::{CLOSE_TIMEOUT, upgradable};
 use super::reply::ApiError;
 use following::{Outlet, Topic};
 use typing::Typing;
@@ -79,14 +79,14 @@ async fn serve(engine: Arc<Engine>, socket: WebSocket) {
         // The reader may be waiting for a client that does not read its answers.
         () = async {
             engine.stopped().await;
-            tokio::time::sleep(GOODBYE_WITHIN).await;
+            tokio::time::sleep(CLOSE_TIMEOUT).await;
         } => {}
     }
     let Connection { mut followers, typing, answers, output, .. } = connection;
     followers.shutdown().await;
     drop((answers, output));
     let write_rest = async {
-        let _ = tokio::time::timeout(GOODBYE_WITHIN, writer.join_next()).await;
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, writer.join_next()).await;
         writer.abort_all();
     };
     // Input that the client sent before it went away is still delivered.
@@ -188,17 +188,17 @@ impl Connection {
             LiveRequest::Input { session_id, request, data, data_base64 } => {
                 let input = coven_api::session::InputRequest { data, data_base64 };
                 let bytes = input.bytes().map_err(invalid)?;
-                self.type_in(session_id, request, Typed::Input(bytes))
+                self.type_in(session_id, request, ViewerRequest::Input(bytes))
             }
             LiveRequest::Resize { session_id, request, rows, cols } => {
                 super::rest::check_size(rows, cols)?;
-                self.type_in(session_id, request, Typed::Resize { rows, cols })
+                self.type_in(session_id, request, ViewerRequest::Resize { rows, cols })
             }
             LiveRequest::Signal { session_id, request, signal } => self.typing.signal(session_id, request, signal),
         }
     }
 
-    fn type_in(&mut self, session: SessionId, request: Option<u64>, typed: Typed) -> Result<(), ApiError> {
+    fn type_in(&mut self, session: SessionId, request: Option<u64>, typed: ViewerRequest) -> Result<(), ApiError> {
         let is_terminal = self.subscriptions.values().any(|known| known.terminal == Some(session));
         self.typing.send(session, request, typed, is_terminal)
     }

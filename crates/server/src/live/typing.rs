@@ -7,7 +7,7 @@ use std::time::Duration;
 use coven_api::ErrorCode;
 use coven_api::live::{LiveMessage, LiveSignal};
 use coven_domain::SessionId;
-use coven_engine::attach::{Shown, Typed, ViewerInput, ViewerOutput};
+use coven_engine::attach::{ViewerEvent, ViewerInput, ViewerOutput, ViewerRequest};
 use coven_engine::{Engine, EngineError};
 use rustix::process::Signal;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -37,7 +37,7 @@ pub(super) struct Typing {
 }
 
 struct Waiting {
-    typed: Typed,
+    typed: ViewerRequest,
     request: Option<u64>,
     /// The client shows the session's bytes on a terminal.
     is_terminal: bool,
@@ -62,12 +62,12 @@ impl Typing {
         &mut self,
         session: SessionId,
         request: Option<u64>,
-        typed: Typed,
+        typed: ViewerRequest,
         is_terminal: bool,
     ) -> Result<(), ApiError> {
         let length = match &typed {
-            Typed::Input(bytes) => bytes.len(),
-            Typed::Resize { .. } => 0,
+            ViewerRequest::Input(bytes) => bytes.len(),
+            ViewerRequest::Resize { .. } => 0,
         };
         let waiting = Waiting { typed, request, is_terminal, room: self.reserve(length)? };
         if !self.lines.contains_key(&session) {
@@ -178,12 +178,12 @@ async fn type_on(
     let hearing = async {
         while let Ok(shown) = output.next().await {
             match shown {
-                Shown::Received => {
+                ViewerEvent::Received => {
                     let answered = asked.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
                     answer(answers, answered.as_ref().map(|it| it.request), Ok(())).await;
                 }
-                Shown::Output(_) | Shown::Resized { .. } => {}
-                Shown::Exited { .. } | Shown::Refused(_) | Shown::Gone => return,
+                ViewerEvent::Output(_) | ViewerEvent::Resized { .. } => {}
+                ViewerEvent::Exited { .. } | ViewerEvent::Refused(_) | ViewerEvent::Gone => return,
             }
         }
     };

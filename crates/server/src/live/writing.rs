@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::following::Outlet;
 use super::text;
-use crate::attach::GOODBYE_WITHIN;
+use crate::attach::CLOSE_TIMEOUT;
 
 /// What goes before the frames of subscriptions.
 pub(super) enum Answer {
@@ -81,7 +81,7 @@ pub(super) async fn write(
             if is_sent {
                 // The rest of the client's message is unread. Closing now could reset the connection before the client
                 // has read the reason.
-                tokio::time::sleep(GOODBYE_WITHIN).await;
+                tokio::time::sleep(CLOSE_TIMEOUT).await;
             }
         }
         End::Stopping => {
