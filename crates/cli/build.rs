@@ -23,12 +23,12 @@ fn main() {
     }
 }
 
-/// What the standard library uses if it is there: an archive's member comes along only when somebody asks for it. Without
-/// it a process in another folder is started by fork, and the daemon's tables are copied for each.
+/// A function that the standard library uses if it is linked; the linker takes it from the archive only on request. Without
+/// it, starting a process in another folder uses fork, which copies the daemon's page tables.
 const WANTED_BY_STD: &str = "posix_spawn_file_actions_addchdir_np";
 
-/// Lets the linker take the C libraries' archives wherever it is asked for the shared ones. The flag that does this
-/// by itself, `crt-static`, would hold for procedural macros too, and they cannot be built with it.
+/// Links the static C libraries in place of the shared ones. The flag for this, `crt-static`, would also apply to
+/// procedural macros, which cannot be built with it.
 fn link_libraries_in() -> bool {
     const ASKED_FOR: [(&str, &[&str]); 7] = [
         ("gcc_s", &["gcc_eh", "gcc", "c"]),

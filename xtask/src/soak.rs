@@ -7,7 +7,7 @@ use crate::test::{cargo, root};
 
 #[derive(Debug, clap::Args)]
 pub struct SoakArgs {
-    /// How often to kill the daemon with `kill -9`
+    /// How many times to kill the daemon with `kill -9`
     #[arg(long, default_value_t = 100)]
     kills: u64,
     /// Seed for the random times of the kills

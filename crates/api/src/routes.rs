@@ -284,7 +284,7 @@ routes! {
     ListTaskRuns: Get "/api/v1/tasks/{id}/runs", View, query PageQuery => 200 List<WorkflowRecord>, 404;
     /// Changes what is given and leaves the rest.
     EditTask: Patch "/api/v1/tasks/{id}", Launch, body EditTaskRequest => 200 TaskRecord, 404;
-    /// Hides a task until retention takes it.
+    /// Hides a task until retention deletes it.
     DeleteTask: Delete "/api/v1/tasks/{id}", Launch, query DeleteTaskQuery => 200 DeleteTaskResponse, 404, 409;
     /// Closes a task. An agent that works on it is ended first; the answer may come before that.
     CloseTask: Post "/api/v1/tasks/{id}/close", Launch, body TaskTransitionRequest => 200 TaskRecord, 404, 409;

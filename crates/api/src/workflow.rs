@@ -261,7 +261,7 @@ pub struct StartTaskResponse {
     pub workflow: WorkflowRecord,
 }
 
-/// One file of a diff; no counts for what is no text.
+/// One file of a diff; a binary file has no counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileChangeRecord {

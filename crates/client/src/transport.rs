@@ -53,7 +53,7 @@ async fn in_time<T>(connecting: impl Future<Output = io::Result<T>>) -> io::Resu
     tokio::time::timeout(CONNECT_TIMEOUT, connecting).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
-/// Connects without a runtime to a socket whose other end runs as this user.
+/// Connects, without an async runtime, to a socket whose peer runs as this user.
 pub(crate) fn connect_blocking(socket: &Path) -> io::Result<std::os::unix::net::UnixStream> {
     let stream = std::os::unix::net::UnixStream::connect(socket)?;
     match is_own(&stream)? {

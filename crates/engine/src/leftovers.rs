@@ -68,7 +68,7 @@ impl Processes {
         let it = self.clone();
         let find = move || {
             let holder = it.holder().map(|holder| holder.pid);
-            process::family(it.leader.as_ref(), holder, it.variable.as_deref())
+            process::session_processes(it.leader.as_ref(), holder, it.variable.as_deref())
         };
         spawn_blocking(find).await.unwrap_or_default()
     }

@@ -61,7 +61,7 @@ fn every_agent_has_a_valid_entry() {
     }
 }
 
-/// Returns the agent as a config entry, which must pass the same checks.
+/// Returns the agent as a config entry, which must pass the same checks as a user's entry.
 fn as_config(agent: &Agent) -> HarnessConfig {
     let harness = Harness::from(agent);
     let terminal = harness.terminal.as_ref().ok();

@@ -162,7 +162,7 @@ pub fn is_holder(seen: &Stat, name: &str) -> bool {
 /// Returns every running process of a session, even if its holder is gone: the descendants of the holder and of the
 /// recorded leader, the members of the leader's terminal session, and processes with `variable` in their environment.
 /// Coven's own processes and their descendants are left out.
-pub fn family(leader: Option<&ProcessIdentity>, holder: Option<u32>, variable: Option<&str>) -> Vec<Stat> {
+pub fn session_processes(leader: Option<&ProcessIdentity>, holder: Option<u32>, variable: Option<&str>) -> Vec<Stat> {
     let seen: HashMap<u32, Stat> = all().into_iter().map(|it| (it.pid, it)).collect();
     let is_recorded = |recorded: &&ProcessIdentity| {
         seen.get(&recorded.pid).is_some_and(|now| now.started_ticks == recorded.started_ticks)

@@ -352,7 +352,7 @@ fn grouped(args: &mut [Value]) -> Result<(), Error> {
     check_size(args.get(1).and_then(Value::as_usize).unwrap_or(0).saturating_mul(ITEM))
 }
 
-/// Guard of `sort`: the engine would store the values of several attributes for every item.
+/// Guards `sort`: rejects several attributes, because the engine would store all their values for every item.
 fn sorted(args: &mut [Value]) -> Result<(), Error> {
     items(args)?;
     let attribute = argument(args, usize::MAX, "attribute");

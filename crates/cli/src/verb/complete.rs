@@ -196,7 +196,7 @@ fn starting_with(mut candidates: Vec<Candidate>, current: &str) -> Vec<Candidate
     candidates
 }
 
-/// Returns the folder of `--home DIR` or `--home=DIR` among the words.
+/// Returns the folder given by `--home DIR` or `--home=DIR` in the arguments.
 fn home_flag(words: &[String]) -> Option<PathBuf> {
     let at = words.iter().position(|word| word == "--home" || word.starts_with("--home="))?;
     match words[at].strip_prefix("--home=") {

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::replay::{self, Speed};
 use crate::{log_check, output, own_session};
 
-/// Replays a session in its original timing; writes the raw log into a pipe or file
+/// Replays a session with its original timing; writes the raw log into a pipe or file
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven replay                          the newest session

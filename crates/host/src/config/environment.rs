@@ -10,7 +10,7 @@ const IDLE_TIMEOUT: &str = "AGENT_SESSION_IDLE_TIMEOUT";
 const MAX_SESSIONS: &str = "AGENT_MAX_SESSIONS";
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid value {value:?} of environment variable {name}: {problem}")]
+#[error("invalid value {value:?} for environment variable {name}: {problem}")]
 pub struct BadVariable {
     name: &'static str,
     value: String,

@@ -29,7 +29,7 @@ pub fn kill_idle_daemon(coven: &Coven) -> Outcome<Process> {
 
 /// Runs `coven kill` and checks that all processes of the agent and its holder are gone.
 pub fn dies_whole(coven: &Coven, id: &str, leader: Process) -> Outcome<String> {
-    let mut processes = process_table::family(leader.pid, id);
+    let mut processes = process_table::session_processes(leader.pid, id);
     let count = processes.len();
     // The holder must exit, too.
     processes.extend(process_table::parent(leader.pid));
@@ -37,7 +37,7 @@ pub fn dies_whole(coven: &Coven, id: &str, leader: Process) -> Outcome<String> {
     coven.kill(id)?;
     let gone = eventually(DEATH, || {
         // A child may have been spawned between the check and the signal.
-        processes.extend(process_table::family(leader.pid, id));
+        processes.extend(process_table::session_processes(leader.pid, id));
         processes.retain(|process| process_table::is_alive(*process));
         processes.is_empty().then_some(())
     });

@@ -48,7 +48,7 @@ pub fn identity(pid: u32) -> Option<Identity> {
 
 /// Returns the leader and its related processes: descendants, process group, process session, and processes with the
 /// session's id in their environment.
-pub fn family(leader: u32, session_id: &str) -> BTreeSet<Process> {
+pub fn session_processes(leader: u32, session_id: &str) -> BTreeSet<Process> {
     let table = process::all();
     let mark = format!("COVEN_SESSION_ID={session_id}");
     let mut pids = BTreeSet::from([leader]);
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn a_process_is_in_its_own_family() {
         let me = std::process::id();
-        let processes = family(me, "no such session");
+        let processes = session_processes(me, "no such session");
         assert!(processes.contains(&find(me).expect("this process is running")));
     }
 }

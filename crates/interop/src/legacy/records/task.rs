@@ -1,4 +1,4 @@
-//! Converts tasks of the older coven into tasks of this one.
+//! Converts tasks of the older coven to the current format.
 
 use super::{LegacyTask, Source, task_id};
 use coven_domain::task::{BadTask, MAX_TAGS, Task, TaskEdit, TaskKind, TaskState, is_tag};

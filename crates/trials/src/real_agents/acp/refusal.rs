@@ -16,7 +16,7 @@ pub fn is_refused_clearly(agent: &AcpAgent, coven: &Coven, rest: &Rest) -> Outco
     coven.start()?;
     let started = Instant::now();
     let conversation = Conversation::create(coven, rest, agent.name, None)?;
-    let processes = process_table::family(conversation.leader.pid, &conversation.id);
+    let processes = process_table::session_processes(conversation.leader.pid, &conversation.id);
     let ended =
         eventually(TURN, || conversation.record().ok().filter(|session| session.status != SessionState::Running));
     let took = seconds(started);

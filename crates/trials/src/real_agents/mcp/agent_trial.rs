@@ -146,7 +146,7 @@ impl AgentTrial<'_> {
             .env_clear()
             .envs(self.coven.env.iter().map(|(name, value)| (name, value)))
             .current_dir(&self.coven.project)
-            // A process group, to find the agent's children.
+            // A separate process group, so that the agent's children can be found.
             .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -161,7 +161,7 @@ impl AgentTrial<'_> {
     }
 
     fn dies(&self, leader: u32, session: &str, set: &str) -> Outcome<Check> {
-        let processes = process_table::family(leader, session);
+        let processes = process_table::session_processes(leader, session);
         process_table::kill(leader);
         if let Ok(took) = self.desk.abandoned(set) {
             return Ok(Check::Passed(took));

@@ -35,7 +35,7 @@ impl Client {
     pub fn open(sdk: &SdkClient, folder: &Path, coven: &Coven, takes_forms: bool) -> Outcome<(Self, Value)> {
         let mut client = Self::start(sdk, folder, coven)?;
         client.send_command(&json!({ "do": "open", "form": takes_forms, "modern": sdk.revision }))?;
-        let opened = client.hear("opened")?;
+        let opened = client.wait_for_event("opened")?;
         Ok((client, opened))
     }
 
@@ -95,11 +95,11 @@ impl Client {
     }
 
     /// Waits for the next event of this kind. Fails if the call ends with another event.
-    pub fn hear(&mut self, kind: &str) -> Outcome<Value> {
-        self.hear_within(kind, EVENT_TIMEOUT)
+    pub fn wait_for_event(&mut self, kind: &str) -> Outcome<Value> {
+        self.wait_for_event_within(kind, EVENT_TIMEOUT)
     }
 
-    pub fn hear_within(&mut self, kind: &str, within: Duration) -> Outcome<Value> {
+    pub fn wait_for_event_within(&mut self, kind: &str, within: Duration) -> Outcome<Value> {
         let deadline = Instant::now() + within;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());

@@ -85,7 +85,7 @@ impl ClientTrial<'_> {
         let id = self.desk.asked(prompt, || None)?.id;
         let started = Instant::now();
         self.desk.answer(&id, WORDS)?;
-        expect_words(&client.hear("result")?, &id, prompt)?;
+        expect_words(&client.wait_for_event("result")?, &id, prompt)?;
         let took = seconds(started);
         match client.progress {
             0 => Err("no progress notification arrived".into()),
@@ -101,11 +101,11 @@ impl ClientTrial<'_> {
         let started = Instant::now();
         let id = self.desk.asked(prompt, || None)?.id;
         while client.progress < NOTIFICATIONS_IN_OVER_A_MINUTE {
-            client.hear_within("progress", NOTIFICATION_TIMEOUT)?;
+            client.wait_for_event_within("progress", NOTIFICATION_TIMEOUT)?;
         }
         let waited = started.elapsed().as_secs();
         self.desk.answer(&id, WORDS)?;
-        expect_words(&client.hear("result")?, &id, prompt)?;
+        expect_words(&client.wait_for_event("result")?, &id, prompt)?;
         Ok(match self.sdk.giving_up {
             GivingUp::AfterAMinute => format!("kept alive for {waited} s"),
             GivingUp::Never => format!("waits, {waited} s"),
@@ -118,7 +118,7 @@ impl ClientTrial<'_> {
         client
             .send_command(&json!({ "do": "call", "name": ASK, "arguments": question(prompt), "timeout_ms": limit }))?;
         let id = self.desk.asked(prompt, || None)?.id;
-        client.hear("error")?;
+        client.wait_for_event("error")?;
         self.desk.abandoned(&id)
     }
 
@@ -127,7 +127,7 @@ impl ClientTrial<'_> {
         client.call(ASK, &question(prompt))?;
         let id = self.desk.asked(prompt, || None)?.id;
         client.send_command(&json!({ "do": "cancel" }))?;
-        client.hear("error")?;
+        client.wait_for_event("error")?;
         self.desk.abandoned(&id)
     }
 
@@ -144,33 +144,33 @@ impl ClientTrial<'_> {
         let mut arguments = question(prompt);
         arguments["nonBlocking"] = json!(true);
         client.call(ASK, &arguments)?;
-        let submitted = client.hear("result")?;
+        let submitted = client.wait_for_event("result")?;
         let id = submitted["data"]["sessionId"].as_str().ok_or("the result has no session id")?.to_owned();
         let fetch = json!({ "session_id": id });
         client.call(FETCH, &fetch)?;
-        let early = client.hear("result")?;
+        let early = client.wait_for_event("result")?;
         if early["data"]["status"] != "pending" || early["is_error"] != false {
             return Err(format!("before the answer: {early}").into());
         }
         self.desk.answer(&id, WORDS)?;
         client.call(FETCH, &fetch)?;
-        expect_words(&client.hear("result")?, &id, prompt)?;
+        expect_words(&client.wait_for_event("result")?, &id, prompt)?;
         Ok("yes".to_owned())
     }
 
     fn calls_badly(&self) -> Outcome<String> {
         let mut client = self.open(false)?;
         client.call(ASK, &json!({}))?;
-        let error = client.hear("error")?.to_string();
+        let error = client.wait_for_event("error")?.to_string();
         if !error.contains("questions") {
             return Err(format!("the error does not name the missing argument: {error}").into());
         }
         client.call("no_such_tool", &json!({}))?;
-        client.hear("error")?;
+        client.wait_for_event("error")?;
         let mut one_option = question("Which one of one?");
         one_option["questions"][0]["options"] = json!([{ "label": "SQLite" }]);
         client.call(ASK, &one_option)?;
-        let refused = client.hear("result")?;
+        let refused = client.wait_for_event("result")?;
         match refused["is_error"] == true {
             true => Ok("an error".to_owned()),
             false => Err(format!("a question with one option was accepted: {refused}").into()),

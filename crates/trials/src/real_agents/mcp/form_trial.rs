@@ -19,7 +19,7 @@ impl ClientTrial<'_> {
         let (mut client, id) = self.form(prompt)?;
         client.answer_form(&json!({ "action": "accept", "content": { "question_1": "PostgreSQL" } }))?;
         let answers = json!([{ "questionIndex": 0, "selected": ["PostgreSQL"] }]);
-        expect(&client.hear("result")?, &id, prompt, "PostgreSQL", &answers)?;
+        expect(&client.wait_for_event("result")?, &id, prompt, "PostgreSQL", &answers)?;
         self.expect_status(&id, "completed")
     }
 
@@ -34,7 +34,7 @@ impl ClientTrial<'_> {
         let (mut client, id) = self.form("Declined?")?;
         sleep(MIN_HUMAN_DELAY);
         client.answer_form(&decline)?;
-        let result = client.hear("result")?;
+        let result = client.wait_for_event("result")?;
         match result["data"]["status"] == "rejected" {
             true => self.expect_status(&id, "rejected"),
             false => Err(format!("declined, but the result is {result}").into()),
@@ -56,7 +56,7 @@ impl ClientTrial<'_> {
         self.answer_option(&id)?;
         let check = match self.sdk.revision {
             None => {
-                client.hear("form_taken_back")?;
+                client.wait_for_event("form_taken_back")?;
                 Check::Passed("form withdrawn".to_owned())
             }
             Some(_) => {
@@ -65,7 +65,7 @@ impl ClientTrial<'_> {
                 Check::Limit("the first answer is kept".to_owned())
             }
         };
-        expect_file(&client.hear("result")?, &id, prompt)?;
+        expect_file(&client.wait_for_event("result")?, &id, prompt)?;
         self.expect_status(&id, "completed")?;
         Ok(check)
     }
@@ -74,7 +74,7 @@ impl ClientTrial<'_> {
     fn form(&self, prompt: &str) -> Outcome<(Client, String)> {
         let mut client = self.open(true)?;
         client.call(ASK, &question(prompt))?;
-        let form = client.hear("form")?;
+        let form = client.wait_for_event("form")?;
         if form["message"] != prompt || form["requestedSchema"]["properties"]["question_1"]["type"] != "string" {
             return Err(format!("the form is {form}").into());
         }
@@ -86,12 +86,12 @@ impl ClientTrial<'_> {
     fn desk_answers(&self, client: &mut Client, id: &str, prompt: &str) -> Outcome<()> {
         // The server handles requests in order, so it has processed the form's reply before this fetch.
         client.call(FETCH, &json!({ "session_id": id }))?;
-        let current = client.hear("result")?;
+        let current = client.wait_for_event("result")?;
         if current["data"]["status"] != "pending" {
             return Err(format!("the form has no answer, but the set is {current}").into());
         }
         self.answer_option(id)?;
-        expect_file(&client.hear("result")?, id, prompt)
+        expect_file(&client.wait_for_event("result")?, id, prompt)
     }
 
     fn answer_option(&self, id: &str) -> Outcome<()> {

@@ -185,7 +185,7 @@ impl Trial<'_> {
             return Err(format!("the turn was not interrupted: {result:?}").into());
         }
         let took = seconds(interrupted);
-        let left = process_table::family(u32::MAX, &self.mark);
+        let left = process_table::session_processes(u32::MAX, &self.mark);
         let names = left.iter().filter_map(|process| process_table::identity(process.pid));
         match names.map(|identity| identity.cmdline).collect::<Vec<_>>() {
             none if none.is_empty() => Ok(format!("all gone in {took}")),
