@@ -109,7 +109,8 @@ pub struct State {
     #[serde(skip)]
     pub(crate) terminals: BTreeMap<String, TerminalOutput>,
     pub(crate) plan: Option<MessageId>,
-    /// Open permission requests, with the agent's id of each.
+    /// Open permission requests, with the agent's id of each. Stored under its first name.
+    #[serde(rename = "asks")]
     pub(crate) permission_requests: BTreeMap<PermissionId, Value>,
     pub(crate) calls: Vec<Call>,
     pub(crate) next_terminal: u64,
@@ -168,5 +169,19 @@ impl State {
     /// Returns the message that is being written, if any.
     pub fn open_message(&self) -> Option<MessageId> {
         self.open.as_ref().map(|open| open.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn permission_requests_are_stored_under_their_first_name() {
+        let stored = r#"{"asks":{"00000000-0000-4000-8000-000000000001":7}}"#;
+        let state: State = serde_json::from_str(stored).expect("a state that an earlier version stored");
+        assert!(state.waits_for_human());
+        let again = serde_json::to_value(&state).expect("JSON");
+        assert_eq!(again["asks"]["00000000-0000-4000-8000-000000000001"], 7);
     }
 }
