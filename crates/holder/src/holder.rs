@@ -160,7 +160,8 @@ impl Holder {
         }
         let (mut filled, mut check_at) = (0, REQUEST_CHECK_BYTES);
         while filled < self.buffer.len() {
-            if filled >= check_at {
+            // Only of terminals: a short read of a pipe would count as a slow stream and delay the next one.
+            if self.harness.is_terminal && filled >= check_at {
                 if self.has_request() {
                     break;
                 }

@@ -13,6 +13,9 @@ use super::following::Outlet;
 use super::text;
 use crate::attach::CLOSE_TIMEOUT;
 
+/// So many answers go before a frame of a subscription that waits.
+const MAX_ANSWERS_IN_A_ROW: usize = 32;
+
 /// What goes before the frames of subscriptions.
 pub(super) enum Answer {
     Message(Message),
@@ -43,6 +46,11 @@ enum End {
     Stopping,
 }
 
+enum Next {
+    Answer(Option<Answer>),
+    Output(Outgoing),
+}
+
 /// Writes until the client goes away, is refused, or the daemon stops.
 pub(super) async fn write(
     engine: Arc<Engine>,
@@ -51,20 +59,36 @@ pub(super) async fn write(
     mut outputs: mpsc::Receiver<Outgoing>,
 ) {
     let mut stopping = engine.stopping();
+    let mut answers_in_a_row = 0;
     let end = loop {
-        let message = tokio::select! {
-            biased;
-            _ = stopping.wait_for(|stop| *stop) => break End::Stopping,
-            answer = answers.recv() => match answer {
-                Some(Answer::Message(message)) => Some(message),
-                Some(Answer::Pong) => None,
-                Some(Answer::Close { code, why }) => break End::Refused { code, why },
-                None => break End::ClientGone,
+        // A client that sends requests without end receives its output too.
+        let output = (answers_in_a_row >= MAX_ANSWERS_IN_A_ROW).then(|| outputs.try_recv().ok()).flatten();
+        let next = match output {
+            Some(output) => Next::Output(output),
+            None => tokio::select! {
+                biased;
+                _ = stopping.wait_for(|stop| *stop) => break End::Stopping,
+                answer = answers.recv() => Next::Answer(answer),
+                Some(output) = outputs.recv() => Next::Output(output),
             },
-            Some(Outgoing { outlet, message }) = outputs.recv() => match outlet.is_closed() {
-                true => continue,
-                false => Some(message),
-            },
+        };
+        let message = match next {
+            Next::Answer(answer) => {
+                answers_in_a_row += 1;
+                match answer {
+                    Some(Answer::Message(message)) => Some(message),
+                    Some(Answer::Pong) => None,
+                    Some(Answer::Close { code, why }) => break End::Refused { code, why },
+                    None => break End::ClientGone,
+                }
+            }
+            Next::Output(Outgoing { outlet, message }) => {
+                answers_in_a_row = 0;
+                match outlet.is_closed() {
+                    true => continue,
+                    false => Some(message),
+                }
+            }
         };
         let written = match message {
             Some(message) => client.send(message).await,
