@@ -20,7 +20,7 @@ use crate::output;
 #[command(after_help = "Examples:
   coven db import --dry-run           lists what would be imported or skipped, and why
   coven db import
-  coven db import --json | jq -r '.left[] | \"\\(.file): \\(.what): \\(.why)\"'
+  coven db import --json | jq -r '.skipped[] | \"\\(.file): \\(.what): \\(.why)\"'
 
 Reads state.json, workflows/*.json, familiars/*.json and questions/*.json in the home, and
 .beads/issues.jsonl of the project that contains the home. The import is one transaction. An imported

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use coven_engine::attach::Typed;
+use coven_engine::attach::ViewerRequest;
 use coven_engine::log_file::LogFile;
 use coven_holder::journal::JournalReader;
 use coven_holder::log::LogReader;
@@ -179,8 +179,8 @@ pub fn attach_frames(data: &[u8]) {
         Ok(typed) => {
             saw(std::mem::discriminant(&typed));
             let request = match typed {
-                Typed::Input(bytes) => Request::Input(bytes),
-                Typed::Resize { rows, cols } => Request::Resize { rows, cols },
+                ViewerRequest::Input(bytes) => Request::Input(bytes),
+                ViewerRequest::Resize { rows, cols } => Request::Resize { rows, cols },
             };
             round_trip(&request);
         }
