@@ -7,7 +7,7 @@ mod work_size;
 
 pub use ready::NotReady;
 pub use record::{BadTask, Claim, FieldChange, Priority, Task, TaskEdit, TaskKind};
-pub use record::{MAX_TAGS, is_tag};
+pub use record::{MAX_TAGS, is_valid_tag};
 pub use work_size::WorkSize;
 
 use crate::{lifecycle::Lifecycle, string_enum};

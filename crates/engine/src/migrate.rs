@@ -72,7 +72,7 @@ impl Engine {
         let renamed = match dry_run {
             true => whole.into_iter().map(|file| (file.name.clone(), file.aside_name())).collect(),
             false => {
-                let (renamed, failed) = blocking(move || put_aside(whole)).await;
+                let (renamed, failed) = blocking(move || rename_imported(whole)).await;
                 left.extend(failed);
                 renamed
             }
@@ -138,10 +138,10 @@ fn imported_fields(task: &Task) -> Vec<FieldChange> {
     [task.first_fields(), new.differences(task)].concat()
 }
 
-fn put_aside(files: Vec<LegacyFile>) -> (Vec<(String, String)>, Vec<SkippedItem>) {
+fn rename_imported(files: Vec<LegacyFile>) -> (Vec<(String, String)>, Vec<SkippedItem>) {
     let (mut renamed, mut failed) = (Vec::new(), Vec::new());
     for file in files {
-        match file.put_aside() {
+        match file.rename_imported() {
             Ok(Some(to)) => renamed.push((file.name, to)),
             Ok(None) => {}
             Err(left) => failed.push(left),

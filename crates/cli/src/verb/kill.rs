@@ -50,7 +50,7 @@ async fn kill(link: &mut DaemonClient, id: &str, args: &Args) -> Result<(), Fail
             let body = link.bytes(WaitSession::of(&id)).await?;
             let session: SessionRecord = serde_json::from_slice(&body).map_err(ClientError::from)?;
             if let Some(pids) = session.metadata.get("still_alive") {
-                return Err(still_alive(&session, pids));
+                return Err(still_alive_failure(&session, pids));
             }
             match as_json {
                 true => print_json(&body),
@@ -77,7 +77,7 @@ fn how_it_ended(session: &SessionRecord) -> String {
     }
 }
 
-fn still_alive(session: &SessionRecord, pids: &Value) -> Failure {
+fn still_alive_failure(session: &SessionRecord, pids: &Value) -> Failure {
     Failure::failed(
         format!("session {} has not ended: processes {pids} survived SIGKILL", session.id),
         "They probably wait for a device or network file system; inspect them with `ps`",

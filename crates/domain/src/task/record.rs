@@ -331,7 +331,7 @@ impl Task {
 fn checked_tags(tags: Vec<String>) -> Result<Vec<String>, BadTask> {
     let mut checked: Vec<String> = Vec::new();
     for tag in tags {
-        if !is_tag(&tag) {
+        if !is_valid_tag(&tag) {
             return Err(BadTask::Tag(tag));
         }
         if !checked.contains(&tag) {
@@ -344,7 +344,7 @@ fn checked_tags(tags: Vec<String>) -> Result<Vec<String>, BadTask> {
     }
 }
 
-pub fn is_tag(text: &str) -> bool {
+pub fn is_valid_tag(text: &str) -> bool {
     let is_bad = |c: char| c.is_whitespace() || c.is_control() || c == ',';
     !text.is_empty() && text.chars().count() <= MAX_TAG_CHARS && !text.contains(is_bad)
 }

@@ -204,7 +204,7 @@ fn modified_at(metadata: &Metadata) -> Timestamp {
 }
 
 impl LegacyFile {
-    /// Returns the name of the file after `put_aside`, relative to the home.
+    /// Returns the name of the file after `rename_imported`, relative to the home.
     pub fn aside_name(&self) -> String {
         format!("{}.{}", self.name, self.ending())
     }
@@ -223,7 +223,7 @@ impl LegacyFile {
     }
 
     /// Renames the file and returns its new name, or `None` if it no longer exists.
-    pub fn put_aside(&self) -> Result<Option<String>, SkippedItem> {
+    pub fn rename_imported(&self) -> Result<Option<String>, SkippedItem> {
         let source = Source { file: self.name.clone(), ..Source::default() };
         let failed = |error: io::Error| source.left(WHOLE, format!("imported, but cannot be renamed: {error}"));
         match fs::symlink_metadata(&self.path) {

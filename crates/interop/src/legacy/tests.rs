@@ -455,9 +455,9 @@ fn a_renamed_file_does_not_replace_an_earlier_one() {
     let file = fixture.read().files.remove(0);
     assert_eq!(file.aside_name(), "workflows/a.json.migrated-2");
 
-    assert_eq!(file.put_aside(), Ok(Some("workflows/a.json.migrated-2".to_owned())));
+    assert_eq!(file.rename_imported(), Ok(Some("workflows/a.json.migrated-2".to_owned())));
 
-    assert_eq!(file.put_aside(), Ok(None), "the file no longer exists");
+    assert_eq!(file.rename_imported(), Ok(None), "the file no longer exists");
     assert_eq!(fs::read(fixture.home.join("workflows/a.json.migrated")).expect("backup exists"), b"older");
     assert_eq!(fixture.read(), LegacyFindings::default());
     assert!(!is_in(&fixture.home));
@@ -469,7 +469,7 @@ fn a_file_that_changed_since_it_was_read_is_not_renamed() {
     let file = fixture.read().files.remove(0);
     fixture.write("workflows/a.json", b"{\"task_id\":\"newer\"}");
 
-    let left = file.put_aside().expect_err("file changed");
+    let left = file.rename_imported().expect_err("file changed");
 
     let source = Source { file: "workflows/a.json".into(), ..Source::default() };
     assert_eq!(left.file, source.file);

@@ -1,7 +1,7 @@
 //! Converts tasks of the older coven to the current format.
 
 use super::{LegacyTask, Source, task_id};
-use coven_domain::task::{BadTask, MAX_TAGS, Task, TaskEdit, TaskKind, TaskState, is_tag};
+use coven_domain::task::{BadTask, MAX_TAGS, Task, TaskEdit, TaskKind, TaskState, is_valid_tag};
 use coven_domain::text::one_line;
 
 const MAX_TITLE_CHARS: usize = 200;
@@ -58,7 +58,7 @@ pub(super) fn convert(legacy: &LegacyTask, attempt: &Attempt) -> Result<Task, Ba
     let wanted = [format!("legacy:{}", legacy.id)].into_iter().chain(unknown_kind).chain(legacy.labels.clone());
     let (mut tags, mut others) = (Vec::new(), Vec::new());
     for tag in wanted {
-        let fits = is_tag(&tag) && tags.len() < MAX_TAGS;
+        let fits = is_valid_tag(&tag) && tags.len() < MAX_TAGS;
         if fits { tags.push(tag) } else { others.push(tag) }
     }
     if !others.is_empty() {

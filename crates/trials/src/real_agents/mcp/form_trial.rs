@@ -65,7 +65,7 @@ impl ClientTrial<'_> {
                 Check::Limit("the first answer is kept".to_owned())
             }
         };
-        expect_file(&client.wait_for_event("result")?, &id, prompt)?;
+        expect_sqlite_answer(&client.wait_for_event("result")?, &id, prompt)?;
         self.expect_status(&id, "completed")?;
         Ok(check)
     }
@@ -91,7 +91,7 @@ impl ClientTrial<'_> {
             return Err(format!("the form has no answer, but the set is {current}").into());
         }
         self.answer_option(id)?;
-        expect_file(&client.wait_for_event("result")?, id, prompt)
+        expect_sqlite_answer(&client.wait_for_event("result")?, id, prompt)
     }
 
     fn answer_option(&self, id: &str) -> Outcome<()> {
@@ -108,6 +108,6 @@ impl ClientTrial<'_> {
 }
 
 /// Checks for the answer of `answer_option`, with the option's description.
-fn expect_file(result: &Value, id: &str, prompt: &str) -> Outcome<()> {
+fn expect_sqlite_answer(result: &Value, id: &str, prompt: &str) -> Outcome<()> {
     expect(result, id, prompt, "SQLite — a file", &json!([{ "questionIndex": 0, "selected": ["SQLite"] }]))
 }
