@@ -115,7 +115,10 @@ fn a_set_is_rejected_with_a_reason_and_a_click_selects_an_option() {
     let row = screen.lines().position(|line| line.contains("1 Alpha")).expect("is shown") + 1;
     terminal.type_keys(&format!("\x1b[<0;12;{row}M\x1b[<0;12;{row}m"));
     terminal.wait_for_text("(•) 1 Alpha");
+    let painted = terminal.bytes().len();
     terminal.resize(10, 40);
+    // The screen has handled the new size before it reads keys.
+    wait_until("the new size is painted", || terminal.bytes().len() > painted);
     terminal.wait_for_text("✓ Second");
     terminal.type_keys("v\r");
     terminal.wait_for_text("No questions wait.");

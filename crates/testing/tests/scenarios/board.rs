@@ -105,6 +105,8 @@ fn a_task_is_created_started_blocked_and_unblocked_with_keys() {
     terminal.resize(15, 50);
     // A narrow board is one list without empty columns.
     terminal.wait_until_hidden("pending merge");
+    // The right end of the header: the board itself has painted the new size and reads keys again.
+    terminal.wait_for_text("live");
     terminal.type_keys("\r");
     terminal.wait_for_text("status      in_progress");
     terminal.type_keys("\x1b");
