@@ -55,7 +55,7 @@ impl Trial<'_> {
         let (replayed, new): (Vec<_>, Vec<_>) = messages.iter().partition(|message| message.content.is_replayed());
         let first_new = new.iter().position(|message| message.role == Role::User).map(|at| new[at].number);
         if let Some(late) = replayed.iter().find(|message| Some(message.number) > first_new) {
-            return Err(format!("a replayed message stands behind the new prompt: {:?}", late.content).into());
+            return Err(format!("a replayed message comes after the new prompt: {:?}", late.content).into());
         }
         let hello = format!("hello-from-{}", self.agent.name);
         let times = replayed
