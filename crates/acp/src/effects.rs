@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use coven_domain::message::{Chunk, Message, MessageChange, Role};
-use coven_domain::permission::PermissionOption;
-use coven_domain::{MessageId, PermissionId};
+use coven_domain::request::PermissionOption;
+use coven_domain::{MessageId, RequestId};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -13,7 +13,7 @@ use crate::call::Call;
 /// A new permission request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PermissionRequest {
-    pub id: PermissionId,
+    pub id: RequestId,
     pub title: String,
     pub options: Vec<PermissionOption>,
     pub tool_call: Value,
@@ -35,7 +35,7 @@ pub struct Effects {
     pub lines: Vec<String>,
     pub permission_requests: Vec<PermissionRequest>,
     /// Permission requests that no longer need an answer.
-    pub withdrawn: Vec<PermissionId>,
+    pub withdrawn: Vec<RequestId>,
     pub calls: Vec<Call>,
     pub turns: Vec<TurnChange>,
     /// Why the session cannot be opened.
@@ -81,8 +81,8 @@ impl Effects {
         MessageId::from_uuid((self.new_id)())
     }
 
-    pub(crate) fn permission_id(&self) -> PermissionId {
-        PermissionId::from_uuid((self.new_id)())
+    pub(crate) fn permission_id(&self) -> RequestId {
+        RequestId::from_uuid((self.new_id)())
     }
 
     pub(crate) fn add_message(&mut self, role: Role, content: &Value) -> MessageId {

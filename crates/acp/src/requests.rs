@@ -4,8 +4,8 @@ use agent_client_protocol_schema::v1::{
     AgentRequest, CLIENT_METHOD_NAMES, RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse,
     SelectedPermissionOutcome,
 };
-use coven_domain::PermissionId;
-use coven_domain::permission::PermissionOption;
+use coven_domain::RequestId;
+use coven_domain::request::PermissionOption;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -146,7 +146,7 @@ impl Machine {
     }
 
     /// Sends the decision of a human or a rule to the agent. Returns false if the request is no longer open.
-    pub fn decide(&mut self, permission: PermissionId, option: Option<&str>, effects: &mut Effects) -> bool {
+    pub fn decide(&mut self, permission: RequestId, option: Option<&str>, effects: &mut Effects) -> bool {
         let Some(id) = self.state.permission_requests.remove(&permission) else { return false };
         effects.has_new_state = true;
         if let Some(call) = self.state.calls.iter_mut().find(|call| call.id == id) {

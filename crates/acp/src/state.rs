@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use agent_client_protocol_schema::v1::AGENT_METHOD_NAMES;
 use coven_domain::message::{Activity, Role, TextKind};
-use coven_domain::{MessageId, PermissionId};
+use coven_domain::{MessageId, RequestId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -111,7 +111,7 @@ pub struct State {
     pub(crate) plan: Option<MessageId>,
     /// Open permission requests, with the agent's id of each. Stored under its first name.
     #[serde(rename = "asks")]
-    pub(crate) permission_requests: BTreeMap<PermissionId, Value>,
+    pub(crate) permission_requests: BTreeMap<RequestId, Value>,
     pub(crate) calls: Vec<Call>,
     pub(crate) next_terminal: u64,
     pub agent_session_id: Option<String>,

@@ -81,7 +81,7 @@ fn payload_schema(kind: &str, generator: &mut schemars::SchemaGenerator) -> sche
         ("task", _) => generator.subschema_for::<TaskPayload>(),
         ("agent", _) => generator.subschema_for::<AgentPayload>(),
         ("workflow", _) => generator.subschema_for::<WorkflowPayload>(),
-        ("terminal_prompt", _) => generator.subschema_for::<QuestionPayload>(),
+        ("terminal_prompt" | "agent_question", _) => generator.subschema_for::<QuestionPayload>(),
         ("operation", _) => generator.subschema_for::<OperationPayload>(),
         ("retention", _) => generator.subschema_for::<RetentionPayload>(),
         (noun, _) => panic!("events of {noun} have no payload type"),
@@ -213,7 +213,7 @@ pub struct WorkflowPayload {
     pub workflow: WorkflowRecord,
 }
 
-/// `terminal_prompt.*`.
+/// `terminal_prompt.*` and `agent_question.*`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QuestionPayload {

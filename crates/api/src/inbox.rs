@@ -1,8 +1,8 @@
 //! The inbox: everything that waits for a human, in one list with one way to answer.
 
-use coven_domain::permission::{Permission, PermissionOption, PermissionState};
 use coven_domain::question::Answer;
-use coven_domain::{PermissionId, RepoId, SessionId, TaskId, Timestamp, string_enum};
+use coven_domain::request::{PermissionOption, Request, RequestBody, RequestSource, RequestState};
+use coven_domain::{RepoId, RequestId, SessionId, TaskId, Timestamp, string_enum};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -12,11 +12,12 @@ use crate::schema::{DateTime, Id, JsonValue, StringEnumSchema};
 use crate::task::TaskRecord;
 
 string_enum! {
-    /// `permission`: an agent wants to do something; `question_set`: questions of a process; `terminal`: an agent of a task
-    /// waits at its terminal; `merge`: the work of a task is ready for review; `blocked`: a task cannot continue alone.
+    /// `permission`: an agent wants to do something; `question_set`: questions of a process; `question`: questions of a
+    /// terminal agent; `terminal`: an agent of a task waits at its terminal; `merge`: the work of a task is ready for review; `blocked`: a task cannot continue alone.
     pub enum InboxKind {
         Permission = "permission",
         QuestionSet = "question_set",
+        Question = "question",
         Terminal = "terminal",
         Merge = "merge",
         Blocked = "blocked",
@@ -105,6 +106,9 @@ pub enum InboxDetail {
     QuestionSet {
         question_set: QuestionSetRecord,
     },
+    Question {
+        question_set: QuestionSetRecord,
+    },
     Terminal {
         question_set: QuestionSetRecord,
     },
@@ -116,10 +120,12 @@ pub enum InboxDetail {
 }
 
 impl InboxItem {
-    /// The questions of a set or a terminal.
+    /// The questions of a set, an agent or a terminal.
     pub const fn question_set(&self) -> Option<&QuestionSetRecord> {
         match &self.detail {
-            InboxDetail::QuestionSet { question_set } | InboxDetail::Terminal { question_set } => Some(question_set),
+            InboxDetail::QuestionSet { question_set }
+            | InboxDetail::Question { question_set }
+            | InboxDetail::Terminal { question_set } => Some(question_set),
             InboxDetail::Permission { .. } | InboxDetail::Task { .. } => None,
         }
     }
@@ -145,11 +151,15 @@ impl From<&PermissionOption> for InboxOption {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Permission"))]
 pub struct PermissionRecord {
     #[cfg_attr(feature = "schema", schemars(with = "Id"))]
-    pub id: PermissionId,
-    #[cfg_attr(feature = "schema", schemars(with = "Id"))]
-    pub session_id: SessionId,
-    #[cfg_attr(feature = "schema", schemars(with = "StringEnumSchema<PermissionState>"))]
-    pub status: PermissionState,
+    pub id: RequestId,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Id>"))]
+    pub session_id: Option<SessionId>,
+    /// `acp`: the answer goes to the agent as a protocol message; `hook`: to a hook of a terminal agent, whose dialog can
+    /// be answered too.
+    #[cfg_attr(feature = "schema", schemars(with = "StringEnumSchema<RequestSource>"))]
+    pub source: RequestSource,
+    #[cfg_attr(feature = "schema", schemars(with = "StringEnumSchema<RequestState>"))]
+    pub status: RequestState,
     pub title: String,
     pub options: Vec<InboxOption>,
     /// The tool call as the agent sent it.
@@ -165,16 +175,21 @@ pub struct PermissionRecord {
     pub answered_at: Option<Timestamp>,
 }
 
-impl From<&Permission> for PermissionRecord {
-    fn from(permission: &Permission) -> Self {
+impl From<&Request> for PermissionRecord {
+    fn from(permission: &Request) -> Self {
+        let tool_call = match &permission.body {
+            RequestBody::Permission { tool_call, .. } => tool_call.clone(),
+            RequestBody::Question { .. } | RequestBody::Input { .. } => Value::Null,
+        };
         Self {
             id: permission.id,
             session_id: permission.session,
+            source: permission.source,
             status: permission.state,
             title: permission.title.clone(),
-            options: permission.options.iter().map(Into::into).collect(),
-            tool_call: permission.tool_call.clone(),
-            answer: permission.answer.clone(),
+            options: permission.options().iter().map(Into::into).collect(),
+            tool_call,
+            answer: permission.answer_text(),
             answered_by: permission.answered_by.map(|by| by.to_string()),
             created_at: permission.created_at,
             answered_at: permission.answered_at,

@@ -2,7 +2,7 @@
 
 use coven_domain::question::{Answer, Question};
 use coven_domain::question_set::{QuestionSet, QuestionSetState, title_of};
-use coven_domain::terminal_prompt::TerminalPrompt;
+use coven_domain::request::{Request, RequestAnswer, RequestBody, RequestKind, RequestState};
 use coven_domain::text::one_line;
 use coven_domain::{AgentId, QuestionId, SessionId, Timestamp, string_enum};
 use serde::{Deserialize, Serialize};
@@ -13,8 +13,9 @@ use crate::schema::{DateTime, Id, StringEnumSchema};
 const TITLE_CHARS: usize = 200;
 
 string_enum! {
-    /// `question_set`: a set in a folder; `terminal`: an agent of a task waits at its terminal.
-    pub enum QuestionKind { QuestionSet = "question_set", Terminal = "terminal" }
+    /// `question_set`: a set in a folder; `question`: questions of a terminal agent; `terminal`: an agent of a task waits at
+    /// its terminal.
+    pub enum QuestionKind { QuestionSet = "question_set", Question = "question", Terminal = "terminal" }
 }
 
 string_enum! {
@@ -101,7 +102,7 @@ pub struct QuestionSetRecord {
     pub kind: QuestionKind,
     #[cfg_attr(feature = "schema", schemars(with = "StringEnumSchema<QuestionStatus>"))]
     pub status: QuestionStatus,
-    /// The session of a process that asks with `coven ask`.
+    /// The session that asks, or whose process asks with `coven ask`.
     #[cfg_attr(feature = "schema", schemars(with = "Option<Id>"))]
     pub session_id: Option<SessionId>,
     /// The agent that waits at its terminal.
@@ -196,41 +197,62 @@ impl From<QuestionSet> for QuestionSetRecord {
     }
 }
 
-impl From<&TerminalPrompt> for QuestionSetRecord {
-    fn from(question: &TerminalPrompt) -> Self {
-        question.clone().into()
+impl From<RequestState> for QuestionStatus {
+    fn from(state: RequestState) -> Self {
+        match state {
+            RequestState::Pending => Self::Pending,
+            RequestState::Answered => Self::Completed,
+            RequestState::Rejected => Self::Rejected,
+            RequestState::Cancelled => Self::Abandoned,
+        }
     }
 }
 
-impl From<TerminalPrompt> for QuestionSetRecord {
-    fn from(question: TerminalPrompt) -> Self {
-        let title = one_line(question.prompt.lines().last().unwrap_or_default(), TITLE_CHARS);
-        let answer =
+impl From<&Request> for QuestionSetRecord {
+    fn from(request: &Request) -> Self {
+        request.clone().into()
+    }
+}
+
+impl From<Request> for QuestionSetRecord {
+    fn from(request: Request) -> Self {
+        let is_input = request.kind() == RequestKind::Input;
+        let by_person = matches!(request.state, RequestState::Answered | RequestState::Rejected);
+        let questions = match request.body {
+            RequestBody::Question { questions } => questions.into_iter().map(QuestionRecord::from).collect(),
+            RequestBody::Input { prompt, .. } => {
+                vec![QuestionRecord { title: request.title.clone(), prompt, multi_select: false, options: Vec::new() }]
+            }
+            RequestBody::Permission { .. } => Vec::new(),
+        };
+        let line =
             |text: String| AnswerRecord { question_index: 0, selected_options: Vec::new(), custom_text: Some(text) };
+        let (answers, delivered) = match request.answer {
+            Some(RequestAnswer::Answers(answers)) => {
+                (Some(answers.into_iter().map(AnswerRecord::from).collect()), None)
+            }
+            Some(RequestAnswer::Line { text, is_delivered }) => (Some(vec![line(text)]), Some(is_delivered)),
+            Some(RequestAnswer::Option(_)) | None => (None, is_input.then_some(false)),
+        };
         Self {
-            id: question.id,
-            kind: QuestionKind::Terminal,
-            status: question.state.into(),
-            session_id: None,
-            agent_id: Some(question.agent),
-            questions: vec![QuestionRecord {
-                title: title.clone(),
-                prompt: question.prompt,
-                multi_select: false,
-                options: Vec::new(),
-            }],
-            title,
-            answered_by: question.answer.as_ref().map(|_| "human".to_owned()),
-            answers: question.answer.map(|text| vec![answer(text)]),
+            id: request.id.into(),
+            kind: if is_input { QuestionKind::Terminal } else { QuestionKind::Question },
+            status: request.state.into(),
+            session_id: request.session,
+            agent_id: request.agent,
+            title: request.title,
+            questions,
+            answers,
             call_id: None,
             working_directory: None,
+            answered_by: request.answered_by.filter(|_| by_person).map(|by| by.to_string()),
             rejection_reason: None,
             abandon_reason: None,
             error: None,
-            delivered: Some(question.is_delivered),
-            created_at: question.created_at,
-            updated_at: question.updated_at,
-            answered_at: question.answered_at,
+            delivered,
+            created_at: request.created_at,
+            updated_at: request.updated_at,
+            answered_at: request.answered_at,
             read_at: None,
         }
     }

@@ -15,6 +15,7 @@ pub async fn new_inbox_item(client: &mut Client, event: &SseEvent) -> Result<Opt
     match event.kind.as_str() {
         "permission.requested"
         | "question_set.asked"
+        | "agent_question.asked"
         | "terminal_prompt.asked"
         | "task.pending_merge"
         | "task.blocked" => {

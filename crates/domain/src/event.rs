@@ -5,18 +5,17 @@ use serde_json::Value;
 use crate::agent::Agent;
 use crate::message::StoredMessage;
 use crate::operation::Operation;
-use crate::permission::Permission;
 use crate::query::SweepReport;
 use crate::question_set::QuestionSet;
 use crate::repo::Repo;
+use crate::request::{Request, RequestKind};
 use crate::session::Session;
 use crate::task::{FieldChange, Task};
-use crate::terminal_prompt::TerminalPrompt;
 use crate::workflow::WorkflowRun;
 use crate::{SessionId, Timestamp};
 
 /// Every kind of event and its meaning. Programs rely on the names.
-pub const KINDS: [(&str, &str); 81] = [
+pub const KINDS: [(&str, &str); 85] = [
     ("session.created", "a session was created; its harness is not running yet"),
     ("session.launching", "the session's harness is being started"),
     ("session.running", "the session's harness is running"),
@@ -44,6 +43,10 @@ pub const KINDS: [(&str, &str); 81] = [
     ("permission.requested", "an agent requests permission for an action"),
     ("permission.answered", "the permission request was answered"),
     ("permission.cancelled", "the permission request was withdrawn"),
+    ("agent_question.asked", "a terminal agent asks its user questions"),
+    ("agent_question.answered", "the agent's questions were answered"),
+    ("agent_question.rejected", "a human declined to answer the agent's questions"),
+    ("agent_question.cancelled", "the agent's questions were answered in its terminal or withdrawn"),
     ("question_set.asked", "an agent asks a human"),
     ("question_set.updated", "the store now has the set's questions and answers, which an older coven did not store"),
     ("question_set.completed", "all questions of the set were answered"),
@@ -114,6 +117,15 @@ const RENAMED_KINDS: [(&str, &str); 7] = [
     ("task.renewed", "task.lease_renewed"),
 ];
 
+/// Returns the prefix of the events about a request.
+pub const fn request_prefix(kind: RequestKind) -> &'static str {
+    match kind {
+        RequestKind::Permission => "permission",
+        RequestKind::Question => "agent_question",
+        RequestKind::Input => "terminal_prompt",
+    }
+}
+
 /// Returns the current name of a stored kind.
 pub fn current_kind(stored: String) -> String {
     match RENAMED_KINDS.iter().find(|(older, _)| *older == stored) {
@@ -148,7 +160,7 @@ pub enum EventBody<'a> {
         session: SessionId,
         message: &'a StoredMessage,
     },
-    Permission(&'a Permission),
+    Request(&'a Request),
     QuestionSet(&'a QuestionSet),
     Repo(&'a Repo),
     Task {
@@ -163,7 +175,6 @@ pub enum EventBody<'a> {
     },
     Agent(&'a Agent),
     Run(&'a WorkflowRun),
-    TerminalPrompt(&'a TerminalPrompt),
     Operation(&'a Operation),
     Swept(&'a SweepReport),
     /// An event without a record: the payload itself.

@@ -54,7 +54,7 @@ macro_rules! id {
 id!(SessionId);
 id!(RepoId);
 id!(MessageId);
-id!(PermissionId);
+id!(RequestId);
 id!(TaskId);
 id!(AgentId);
 id!(WorkflowId);
@@ -113,6 +113,12 @@ impl FromStr for QuestionSetId {
 
 impl From<QuestionSetId> for QuestionId {
     fn from(id: QuestionSetId) -> Self {
+        Self(id.0)
+    }
+}
+
+impl From<RequestId> for QuestionId {
+    fn from(id: RequestId) -> Self {
         Self(id.0)
     }
 }

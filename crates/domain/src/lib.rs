@@ -10,22 +10,21 @@ pub mod ids;
 pub mod lifecycle;
 pub mod message;
 pub mod operation;
-pub mod permission;
 pub mod query;
 pub mod question;
 pub mod question_set;
 pub mod recovery;
 pub mod repo;
+pub mod request;
 pub mod retention;
 pub mod session;
 pub mod task;
-pub mod terminal_prompt;
 pub mod text;
 pub mod time;
 pub mod workflow;
 
 pub use ids::{
-    AgentId, MessageId, OperationId, PermissionId, QuestionId, QuestionSetId, RepoId, SessionId, TaskId, WorkflowId,
+    AgentId, MessageId, OperationId, QuestionId, QuestionSetId, RepoId, RequestId, SessionId, TaskId, WorkflowId,
 };
 pub use lifecycle::{Lifecycle, Refused};
 pub use time::Timestamp;

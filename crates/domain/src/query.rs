@@ -7,9 +7,9 @@ use std::str::FromStr;
 use crate::agent::Agent;
 use crate::operation::{OperationKind, OperationState};
 use crate::question_set::QuestionSet;
+use crate::request::{Request, RequestKind};
 use crate::session::{Channel, Session, SessionState};
 use crate::task::{FieldChange, Priority, Task, TaskKind, TaskState};
-use crate::terminal_prompt::TerminalPrompt;
 use crate::workflow::{WorkflowRun, WorkflowState};
 use crate::{OperationId, RepoId, SessionId, TaskId, Timestamp, WorkflowId, string_enum};
 use serde::Serialize;
@@ -63,20 +63,41 @@ pub struct ItemPlace {
 /// Selects a page of items that need a human, oldest first, for a list merged from several sources.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WaitingQuery {
+    /// Only these kinds of requests, without tasks; empty means requests of all kinds, and tasks.
+    pub kinds: Vec<RequestKind>,
     pub include_settled: bool,
     pub session: Option<SessionId>,
     pub after: Option<ItemPlace>,
     pub limit: usize,
 }
 
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct PermissionQuery {
-    pub include_settled: bool,
+/// Which requests are selected by their state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RequestScope {
+    #[default]
+    Pending,
+    /// Pending, or answered with a line that was not typed yet.
+    Unfinished,
+    All,
+}
+
+/// Selects requests, ordered by time, then by id.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RequestQuery {
+    pub scope: RequestScope,
+    /// Any of these kinds; empty means all.
+    pub kinds: Vec<RequestKind>,
     pub session: Option<SessionId>,
-    /// Prefix of the id: hex digits and dashes.
-    pub prefix: Option<String>,
     pub after: Option<ItemPlace>,
     pub limit: Option<usize>,
+}
+
+/// A stored item that needs a human, or did.
+#[derive(Debug, Clone, PartialEq)]
+pub enum WaitingItem {
+    Request(Box<Request>),
+    /// A task that is blocked or awaits a review.
+    Task(Box<Task>),
 }
 
 /// Selects tasks. Each list matches any of its values; an empty list matches all.
@@ -151,17 +172,6 @@ pub enum AgentQuery {
     Run(WorkflowId),
     Session(SessionId),
     All,
-}
-
-/// Selects terminal prompts, oldest first.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TerminalPromptQuery {
-    /// Pending, or answered but not yet typed into the terminal.
-    Open,
-    /// Prefix of the id: hex digits and dashes.
-    Prefix(String),
-    /// Ordered by time, then by id.
-    Page(WaitingQuery),
 }
 
 /// Selects runs, newest first; an empty list of states matches all.
@@ -272,7 +282,8 @@ pub struct StatePage {
     pub tasks: Vec<Task>,
     pub agents: Vec<Agent>,
     pub workflows: Vec<WorkflowRun>,
-    pub questions: Vec<TerminalPrompt>,
+    /// Questions and terminal prompts of agents; permission requests are not part of it.
+    pub questions: Vec<Request>,
     pub question_sets: Vec<QuestionSet>,
     /// The last row, if more follow.
     pub next: Option<StatePlace>,

@@ -3,7 +3,7 @@
 use std::fs;
 
 use coven_domain::SessionId;
-use coven_domain::permission::AnsweredBy;
+use coven_domain::request::AnsweredBy;
 use coven_holder::process::{self, HOLDER_NAME};
 
 use crate::error::EngineError;

@@ -4,12 +4,12 @@ use coven_domain::agent::AgentState;
 use coven_domain::conversation::ConversationId;
 use coven_domain::lifecycle::Refused;
 use coven_domain::operation::{OperationKind, OperationState};
-use coven_domain::permission::AnswerError;
+use coven_domain::request::AnswerError;
 use coven_domain::session::{SessionState, SessionStateError};
 use coven_domain::task::{BadTask, NotReady, TaskState};
 use coven_domain::text::BadText;
 use coven_domain::workflow::WorkflowState;
-use coven_domain::{PermissionId, QuestionId, RepoId, SessionId, TaskId};
+use coven_domain::{RepoId, RequestId, SessionId, TaskId};
 use coven_harness::Missing;
 use coven_host::git::GitError;
 use coven_host::{Home, WorkDirError};
@@ -92,8 +92,6 @@ pub enum EngineError {
     WorkflowRefused(#[from] Refused<WorkflowState>),
     #[error("{0}")]
     AgentRefused(#[from] Refused<AgentState>),
-    #[error("{0} is already answered or no longer needs an answer; see `coven inbox --all`")]
-    AnsweredAlready(QuestionId),
     #[error("task {0} is being merged; wait for the merge to finish, then retry")]
     BeingMerged(TaskId),
     #[error("no operation has the id {0:?}; see `coven operation list`")]
@@ -146,7 +144,7 @@ pub enum EngineError {
     #[error("{0}")]
     Questions(#[from] QuestionError),
     #[error("{source}: {id}")]
-    PermissionAnswer { id: PermissionId, source: AnswerError },
+    RequestAnswer { id: RequestId, source: AnswerError },
     #[error(
         "session {0} cannot answer its own request; answer from another terminal, or set permissions.allowSelfAnswer"
     )]
@@ -303,7 +301,6 @@ impl EngineError {
             Self::Interrupted { .. } => Kind::Interrupted,
             Self::OperationRefused(_) | Self::OperationPanicked => Kind::Internal,
             Self::BeingMerged(_) => Kind::TaskConflict,
-            Self::AnsweredAlready(_) => Kind::AlreadyAnswered,
             Self::BulkItem { source, .. } => source.kind(),
             Self::NotLive { .. } | Self::HolderGone(_) => Kind::SessionNotLive,
             Self::SessionState { source: SessionStateError::Running | SessionStateError::Launching, .. } => {
@@ -338,9 +335,9 @@ impl EngineError {
             Self::QuestionNotFound(_) => Kind::InboxItemNotFound,
             Self::Questions(error) => question_kind(error),
             Self::SelfAnswer(_) | Self::UnknownCaller(_) => Kind::SelfAnswer,
-            Self::PermissionAnswer { source: AnswerError::AlreadyAnswered(_), .. } => Kind::AlreadyAnswered,
-            Self::PermissionAnswer { source: AnswerError::Cancelled, .. } => Kind::AlreadyAnswered,
-            Self::PermissionAnswer { .. } | Self::NoAcp(_) | Self::NoTerminalMode { .. } => Kind::InvalidRequest,
+            Self::RequestAnswer { source: AnswerError::AlreadyAnswered(_), .. } => Kind::AlreadyAnswered,
+            Self::RequestAnswer { source: AnswerError::Cancelled, .. } => Kind::AlreadyAnswered,
+            Self::RequestAnswer { .. } | Self::NoAcp(_) | Self::NoTerminalMode { .. } => Kind::InvalidRequest,
             Self::NotAcp(_)
             | Self::NoTerminal(_)
             | Self::CannotResume { .. }

@@ -4,15 +4,18 @@ use std::sync::Arc;
 
 use coven_domain::agent::Agent;
 use coven_domain::lifecycle::Lifecycle as _;
-use coven_domain::permission::{Decision, Permission};
-use coven_domain::query::{ItemPlace, PermissionQuery, TerminalPromptQuery, WaitingQuery};
+use coven_domain::query::{ItemPlace, WaitingItem, WaitingQuery};
+use coven_domain::question::check_answers;
 use coven_domain::question_set::QuestionSetState;
+use coven_domain::request::{
+    AnswerError, AnsweredBy, Decision, Request, RequestAnswer, RequestBody, RequestKind, RequestSource, RequestState,
+};
 use coven_domain::task::{Task, TaskState};
-use coven_domain::terminal_prompt::TerminalPrompt;
 use coven_domain::workflow::{WorkflowFact, WorkflowRun};
-use coven_domain::{QuestionId, QuestionSetId, SessionId, Timestamp};
+use coven_domain::{QuestionSetId, RequestId, SessionId, Timestamp};
 use coven_holder::clock;
 use coven_interop::questions::Listed;
+use coven_store::Change;
 use coven_workflow::WorkflowDefinition;
 
 use super::Engine;
@@ -21,12 +24,14 @@ use super::caller::Caller;
 use super::question_set::HumanReply;
 use crate::error::EngineError;
 
-const MAX_TASKS: usize = 1000;
+/// Number of items with the same prefix that a message names.
+const MAX_CANDIDATES: usize = 100;
 
 /// An item of the inbox, pending or finished.
 #[derive(Debug)]
 pub enum InboxEntry {
-    Permission(Permission),
+    /// A request, and the agent of a task that made it.
+    Request(Box<Request>, Option<Box<Agent>>),
     QuestionSet {
         set: Listed,
         /// The creation time; for a set that cannot be read, the modification time.
@@ -34,18 +39,15 @@ pub enum InboxEntry {
     },
     /// A task that is blocked or ready for review.
     Task(Box<Task>),
-    /// An agent of a task that waits for terminal input.
-    TerminalPrompt(Box<TerminalPrompt>, Option<Box<Agent>>),
 }
 
 impl InboxEntry {
     pub fn place(&self) -> ItemPlace {
         let (at, id) = match self {
-            Self::Permission(permission) => (permission.created_at, permission.id.to_string()),
+            Self::Request(request, _) => (request.created_at, request.id.to_string()),
             Self::QuestionSet { set: Listed::Sound(set), at } => (*at, set.id.to_string()),
             Self::QuestionSet { set: Listed::Broken { id, .. }, at } => (*at, id.to_string()),
             Self::Task(task) => (task.updated_at, task.id.to_string()),
-            Self::TerminalPrompt(question, _) => (question.created_at, question.id.to_string()),
         };
         ItemPlace { at, id }
     }
@@ -55,7 +57,7 @@ impl InboxEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InboxScope {
     All,
-    /// Question sets and terminal prompts.
+    /// Question sets, and questions and terminal prompts of agents.
     Questions,
 }
 
@@ -73,31 +75,27 @@ pub enum InboxReply {
 
 /// The id of an inbox item, with the record where it was loaded to find the id.
 enum InboxEntryId {
-    Permission(Box<Permission>),
+    Request(Box<Request>),
     QuestionSet(QuestionSetId),
     Task(Box<Task>),
-    TerminalPrompt(QuestionId),
 }
 
 impl Engine {
     /// Returns a page of inbox items, oldest first, and whether more follow.
     pub async fn inbox(&self, query: &WaitingQuery, scope: InboxScope) -> Result<(Vec<InboxEntry>, bool), EngineError> {
-        let WaitingQuery { include_settled, session, ref after, limit } = *query;
         // One more from each source than requested shows whether more follow.
-        let more = WaitingQuery { limit: limit.saturating_add(1), ..query.clone() };
+        let limit = query.limit;
+        let kinds = match scope {
+            InboxScope::All => Vec::new(),
+            InboxScope::Questions => vec![RequestKind::Question, RequestKind::Input],
+        };
+        let more = WaitingQuery { limit: limit.saturating_add(1), kinds, ..query.clone() };
         let mut items = self.question_set_page(&more).await?;
-        for question in self.store.terminal_prompts(&TerminalPromptQuery::Page(more.clone())).await? {
-            let agent = self.agent_of_prompt(question.agent).await?;
-            items.push(InboxEntry::TerminalPrompt(Box::new(question), agent.map(Box::new)));
-        }
-        if scope == InboxScope::All {
-            let (after, limit) = (after.clone(), Some(more.limit));
-            let permissions = PermissionQuery { include_settled, session, prefix: None, after, limit };
-            items.extend(self.store.permissions(&permissions).await?.into_iter().map(InboxEntry::Permission));
-            if session.is_none() {
-                let tasks = self.store.waiting_tasks(query.after.as_ref(), more.limit).await?;
-                items.extend(tasks.into_iter().map(|task| InboxEntry::Task(Box::new(task))));
-            }
+        for found in self.store.waiting(&more).await? {
+            items.push(match found {
+                WaitingItem::Request(request) => self.request_entry(*request).await?,
+                WaitingItem::Task(task) => InboxEntry::Task(task),
+            });
         }
         items.sort_by_cached_key(InboxEntry::place);
         let has_more = items.len() > limit;
@@ -159,18 +157,11 @@ impl Engine {
     /// Returns the session that waits for the answer.
     async fn asking_session(&self, found: &InboxEntryId) -> Result<Option<SessionId>, EngineError> {
         Ok(match found {
-            InboxEntryId::Permission(permission) => Some(permission.session),
+            InboxEntryId::Request(request) => request.session,
             InboxEntryId::QuestionSet(id) => match self.question_set(*id).await {
                 Some(Listed::Sound(set)) => set.asking_session(),
                 Some(Listed::Broken { .. }) | None => None,
             },
-            InboxEntryId::TerminalPrompt(id) => {
-                let asked = self.store.terminal_prompts(&TerminalPromptQuery::Prefix(id.to_string())).await?.pop();
-                match asked {
-                    Some(asked) => self.agent_of_prompt(asked.agent).await?.and_then(|agent| agent.session),
-                    None => None,
-                }
-            }
             // The agent of a task does not ask for the review.
             InboxEntryId::Task(_) => None,
         })
@@ -190,52 +181,99 @@ impl Engine {
             caller.ensure_not_in(asking).inspect_err(|error| tracing::warn!(%error, "rejected an answer"))?;
         }
         match (found, reply) {
-            (InboxEntryId::Permission(permission), InboxReply::Chosen { answer, reason: None }) => {
-                Ok(InboxEntry::Permission(self.answer_permission(&permission, &answer, caller.answered_by()).await?))
+            (InboxEntryId::Request(request), reply) => {
+                let answered = self.answer_request(&request, reply, caller.answered_by()).await?;
+                self.request_entry(answered).await
             }
             (InboxEntryId::QuestionSet(id), InboxReply::ToQuestions(ending)) => {
                 self.end_question_set(id, ending, caller.name()).await?;
                 self.read_entry(InboxEntryId::QuestionSet(id), text).await
             }
-            (
-                InboxEntryId::TerminalPrompt(id),
-                InboxReply::Chosen { answer: InboxAnswer::Option(text), reason: None },
-            ) => {
-                self.answer_terminal_prompt(id, &text).await?;
-                self.read_entry(InboxEntryId::TerminalPrompt(id), text.as_str()).await
-            }
-            (InboxEntryId::TerminalPrompt(id), InboxReply::Chosen { .. } | InboxReply::ToQuestions(_)) => {
-                Err(EngineError::Invalid(format!(
-                    "terminal prompt {id} needs one line of input; send it as option, without other fields"
-                )))
-            }
             (InboxEntryId::Task(task), reply) => {
                 self.answer_task(&task, reply, caller.name()).await?;
                 Ok(InboxEntry::Task(Box::new(self.known_task(task.id).await?)))
             }
-            (InboxEntryId::Permission(permission), InboxReply::Chosen { .. }) => {
-                Err(EngineError::Invalid(format!("permission request {} takes no reason", permission.id)))
-            }
-            (InboxEntryId::Permission(permission), InboxReply::ToQuestions(_)) => Err(EngineError::Invalid(format!(
-                "permission request {} takes option or decision, not answers or reject",
-                permission.id
-            ))),
             (InboxEntryId::QuestionSet(id), InboxReply::Chosen { .. }) => {
                 Err(EngineError::Invalid(format!("question set {id} takes answers or reject, not option or decision")))
             }
         }
     }
 
+    /// Answers a request of an agent in the way that its kind takes.
+    async fn answer_request(
+        self: &Arc<Self>,
+        request: &Request,
+        reply: InboxReply,
+        by: AnsweredBy,
+    ) -> Result<Request, EngineError> {
+        let id = request.id;
+        match (&request.body, reply) {
+            (RequestBody::Permission { .. }, InboxReply::Chosen { answer, reason: None }) => match request.source {
+                RequestSource::Acp => self.answer_acp_permission(request, &answer, by).await,
+                RequestSource::Hook | RequestSource::Terminal => {
+                    self.settle_request(id, |request| answer.apply(request, by).map(drop)).await
+                }
+            },
+            (RequestBody::Permission { .. }, InboxReply::Chosen { .. }) => {
+                Err(EngineError::Invalid(format!("permission request {id} takes no reason")))
+            }
+            (RequestBody::Permission { .. }, InboxReply::ToQuestions(_)) => Err(EngineError::Invalid(format!(
+                "permission request {id} takes option or decision, not answers or reject"
+            ))),
+            (RequestBody::Question { questions }, InboxReply::ToQuestions(HumanReply::Answers(answers))) => {
+                check_answers(questions, &answers).map_err(|wrong| EngineError::Invalid(wrong.to_string()))?;
+                self.settle_request(id, |it| it.answered(RequestAnswer::Answers(answers), by, clock::now())).await
+            }
+            (RequestBody::Question { .. }, InboxReply::ToQuestions(HumanReply::Rejection(_))) => {
+                self.settle_request(id, |it| it.rejected(by, clock::now())).await
+            }
+            (RequestBody::Question { .. }, InboxReply::Chosen { .. }) => {
+                Err(EngineError::Invalid(format!("question {id} takes answers or reject, not option or decision")))
+            }
+            (RequestBody::Input { .. }, InboxReply::Chosen { answer: InboxAnswer::Option(text), reason: None }) => {
+                self.answer_terminal_prompt(id, &text, by).await
+            }
+            (RequestBody::Input { .. }, InboxReply::Chosen { .. } | InboxReply::ToQuestions(_)) => {
+                Err(EngineError::Invalid(format!(
+                    "terminal prompt {id} needs one line of input; send it as option, without other fields"
+                )))
+            }
+        }
+    }
+
+    /// Settles a pending request; its event wakes the process that waits for the answer.
+    pub(crate) async fn settle_request(
+        &self,
+        id: RequestId,
+        decide: impl FnOnce(&mut Request) -> Result<(), AnswerError> + Send,
+    ) -> Result<Request, EngineError> {
+        let mut tx = self.store.begin().await?;
+        let mut request = tx.request(id).await?.ok_or_else(|| EngineError::QuestionNotFound(id.to_string()))?;
+        decide(&mut request).map_err(|source| EngineError::RequestAnswer { id, source })?;
+        let event = match request.state {
+            RequestState::Answered => "answered",
+            RequestState::Rejected => "rejected",
+            RequestState::Pending | RequestState::Cancelled => "cancelled",
+        };
+        tx.record(Change::RequestChanged { request: request.clone(), event }, clock::now()).await?;
+        self.commit(tx).await?;
+        Ok(request)
+    }
+
+    /// Reads a request from the store.
+    pub(crate) async fn known_request(&self, id: RequestId) -> Result<Request, EngineError> {
+        self.store.request(id).await?.ok_or_else(|| EngineError::QuestionNotFound(id.to_string()))
+    }
+
+    async fn request_entry(&self, request: Request) -> Result<InboxEntry, EngineError> {
+        let agent = self.agent_of_request(&request).await?;
+        Ok(InboxEntry::Request(Box::new(request), agent.map(Box::new)))
+    }
+
     async fn read_entry(&self, found: InboxEntryId, text: &str) -> Result<InboxEntry, EngineError> {
         match found {
-            InboxEntryId::Permission(permission) => Ok(InboxEntry::Permission(*permission)),
+            InboxEntryId::Request(request) => self.request_entry(*request).await,
             InboxEntryId::Task(task) => Ok(InboxEntry::Task(task)),
-            InboxEntryId::TerminalPrompt(id) => {
-                let query = TerminalPromptQuery::Prefix(id.to_string());
-                let question = self.store.terminal_prompts(&query).await?.pop().ok_or_else(|| unknown(text))?;
-                let agent = self.agent_of_prompt(question.agent).await?;
-                Ok(InboxEntry::TerminalPrompt(Box::new(question), agent.map(Box::new)))
-            }
             InboxEntryId::QuestionSet(id) => match self.question_set(id).await {
                 Some(set) => Ok(self.question_item(set).await),
                 None => Err(unknown(text)),
@@ -251,44 +289,38 @@ impl Engine {
         InboxEntry::QuestionSet { set, at }
     }
 
+    async fn is_pending(&self, found: &InboxEntryId) -> bool {
+        match found {
+            InboxEntryId::Request(request) => request.is_pending(),
+            InboxEntryId::Task(_) => true,
+            InboxEntryId::QuestionSet(id) => {
+                let set = self.question_set(*id).await;
+                matches!(set, Some(Listed::Sound(set)) if set.state == QuestionSetState::Pending)
+            }
+        }
+    }
+
     async fn find_entry_id(&self, text: &str) -> Result<InboxEntryId, EngineError> {
         let is_sound = !text.is_empty() && text.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
         if !is_sound {
             return Err(unknown(text));
         }
         let prefix = text.to_lowercase();
-        let mut sets = self.question_sets_with_prefix(&prefix).await?;
-        let query = PermissionQuery { include_settled: true, prefix: Some(prefix), ..PermissionQuery::default() };
-        let mut permissions = self.store.permissions(&query).await?;
-        if permissions.len() + sets.len() > 1 {
-            let mut waiting = Vec::new();
-            for id in &sets {
-                let set = self.question_set(*id).await;
-                if matches!(set, Some(Listed::Sound(set)) if set.state == QuestionSetState::Pending) {
-                    waiting.push(*id);
-                }
+        let stored = self.store.waiting_with_prefix(&prefix, MAX_CANDIDATES).await?;
+        let mut found: Vec<InboxEntryId> = stored
+            .into_iter()
+            .map(|item| match item {
+                WaitingItem::Request(request) => InboxEntryId::Request(request),
+                WaitingItem::Task(task) => InboxEntryId::Task(task),
+            })
+            .collect();
+        found.extend(self.question_sets_with_prefix(&prefix).await?.into_iter().map(InboxEntryId::QuestionSet));
+        if found.len() > 1 {
+            let (mut pending, mut settled) = (Vec::new(), Vec::new());
+            for it in found {
+                if self.is_pending(&it).await { pending.push(it) } else { settled.push(it) }
             }
-            let open = permissions.iter().filter(|permission| permission.answered_at.is_none()).count();
-            if open + waiting.len() == 1 {
-                permissions.retain(|permission| permission.answered_at.is_none());
-                sets = waiting;
-            }
-        }
-        let mut found: Vec<InboxEntryId> =
-            permissions.into_iter().map(|it| InboxEntryId::Permission(Box::new(it))).collect();
-        found.extend(sets.into_iter().map(InboxEntryId::QuestionSet));
-        let asked = self.store.terminal_prompts(&TerminalPromptQuery::Prefix(text.to_lowercase())).await?;
-        let waiting = asked.iter().filter(|it| it.state == QuestionSetState::Pending).count();
-        found.extend(
-            asked
-                .into_iter()
-                .filter(|it| waiting != 1 || it.state == QuestionSetState::Pending)
-                .map(|it| InboxEntryId::TerminalPrompt(it.id)),
-        );
-        for id in self.store.task_ids_with_prefix(text, MAX_TASKS).await? {
-            let task = self.store.task(id).await?;
-            let waits = |task: &Task| matches!(task.state, TaskState::PendingMerge | TaskState::Blocked);
-            found.extend(task.filter(waits).map(|task| InboxEntryId::Task(Box::new(task))));
+            found = if pending.is_empty() { settled } else { pending };
         }
         match (found.len(), found.pop()) {
             (1, Some(only)) => Ok(only),
@@ -296,10 +328,9 @@ impl Engine {
             (_, Some(last)) => {
                 found.push(last);
                 let candidates = found.iter().map(|found| match found {
-                    InboxEntryId::Permission(permission) => permission.id.to_string(),
+                    InboxEntryId::Request(request) => request.id.to_string(),
                     InboxEntryId::QuestionSet(id) => id.to_string(),
                     InboxEntryId::Task(task) => task.id.to_string(),
-                    InboxEntryId::TerminalPrompt(id) => id.to_string(),
                 });
                 Err(EngineError::AmbiguousItem {
                     what: "inbox items",

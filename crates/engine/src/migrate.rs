@@ -108,7 +108,7 @@ impl Engine {
             known.workflows.extend(tx.workflow(workflow.id()).await?.map(|workflow| workflow.id));
         }
         for question in &legacy.questions {
-            known.questions.extend(tx.terminal_prompt(question.id()).await?.map(|question| question.id));
+            known.questions.extend(tx.request(question.id()).await?.map(|question| question.id));
         }
         Ok(known)
     }
@@ -127,7 +127,7 @@ async fn write(tx: &mut Box<dyn Tx>, import: Import, now: Timestamp) -> Result<(
         tx.record(Change::RunChanged { workflow, event }, now).await?;
     }
     for question in import.questions {
-        tx.record(Change::TerminalPromptChanged { question, event }, now).await?;
+        tx.record(Change::RequestChanged { request: question, event }, now).await?;
     }
     Ok(())
 }

@@ -1,8 +1,7 @@
 //! Queue of desktop notifications for new inbox items.
 
-use coven_domain::query::PermissionQuery;
 use coven_domain::task::TaskState;
-use coven_domain::{PermissionId, QuestionId, QuestionSetId, SessionId, TaskId};
+use coven_domain::{QuestionSetId, RequestId, SessionId, TaskId};
 
 use super::Engine;
 
@@ -19,10 +18,8 @@ pub struct InboxNotification {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InboxItemId {
-    Permission(PermissionId),
+    Request(RequestId),
     QuestionSet(QuestionSetId),
-    /// An agent of a task that waits for terminal input.
-    TerminalPrompt(QuestionId),
     /// A task that is blocked or ready for review.
     Task(TaskId),
 }
@@ -37,15 +34,10 @@ impl Engine {
     /// Reports whether the item still needs an answer.
     pub async fn is_still_pending(&self, notification: &InboxNotification) -> bool {
         match notification.item {
-            InboxItemId::Permission(id) => {
-                let query = PermissionQuery { prefix: Some(id.to_string()), ..PermissionQuery::default() };
-                self.store.permissions(&query).await.is_ok_and(|pending| !pending.is_empty())
+            InboxItemId::Request(id) => {
+                self.store.request(id).await.is_ok_and(|request| request.is_some_and(|it| it.is_pending()))
             }
             InboxItemId::QuestionSet(id) => self.is_question_set_pending(id),
-            InboxItemId::TerminalPrompt(id) => self
-                .open_terminal_prompts()
-                .await
-                .is_ok_and(|open| open.iter().any(|question| question.id == id && question.answer.is_none())),
             InboxItemId::Task(id) => self.store.task(id).await.is_ok_and(|task| {
                 task.is_some_and(|task| matches!(task.state, TaskState::Blocked | TaskState::PendingMerge))
             }),

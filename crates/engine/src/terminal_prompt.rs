@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use coven_domain::agent::Agent;
-use coven_domain::query::{AgentQuery, TerminalPromptQuery};
-use coven_domain::terminal_prompt::{TerminalPrompt, extract_prompt};
-use coven_domain::text::one_line;
-use coven_domain::{AgentId, QuestionId, SessionId};
+use coven_domain::query::{AgentQuery, RequestQuery, RequestScope};
+use coven_domain::request::{AnsweredBy, Request, RequestAnswer, RequestKind, extract_prompt};
+use coven_domain::{RequestId, SessionId};
 use coven_holder::clock;
 use coven_store::Change;
 use uuid::Uuid;
@@ -17,12 +16,17 @@ use crate::error::EngineError;
 
 impl Engine {
     /// Returns prompts without an answer and prompts whose answer is not typed yet.
-    pub(crate) async fn open_terminal_prompts(&self) -> Result<Vec<TerminalPrompt>, EngineError> {
-        Ok(self.store.terminal_prompts(&TerminalPromptQuery::Open).await?)
+    pub(crate) async fn open_terminal_prompts(&self) -> Result<Vec<Request>, EngineError> {
+        let (scope, kinds) = (RequestScope::Unfinished, vec![RequestKind::Input]);
+        Ok(self.store.requests(&RequestQuery { scope, kinds, ..RequestQuery::default() }).await?)
     }
 
-    pub(crate) async fn agent_of_prompt(&self, agent: AgentId) -> Result<Option<Agent>, EngineError> {
-        Ok(self.store.agent(agent).await?)
+    /// Returns the agent of a task that made the request.
+    pub(crate) async fn agent_of_request(&self, request: &Request) -> Result<Option<Agent>, EngineError> {
+        match request.agent {
+            Some(agent) => Ok(self.store.agent(agent).await?),
+            None => Ok(None),
+        }
     }
 
     /// Records a prompt with the text before the cursor, because the agent reads from its terminal.
@@ -41,66 +45,68 @@ impl Engine {
             prompt => prompt,
         };
         let now = clock::now();
-        let id = QuestionId::from_uuid(Uuid::new_v4());
-        let title = one_line(prompt.lines().last().unwrap_or_default(), 200);
-        let question = TerminalPrompt::new(id, agent.id, prompt, offset, now);
+        let id = RequestId::from_uuid(Uuid::new_v4());
+        let request = Request { agent: Some(agent.id), ..Request::input(id, Some(session), prompt, offset, now) };
+        let title = request.title.clone();
         let mut tx = self.store.begin().await?;
-        tx.record(Change::TerminalPromptChanged { question, event: "asked" }, now).await?;
+        tx.record(Change::RequestChanged { request, event: "asked" }, now).await?;
         self.commit(tx).await?;
-        self.notify(InboxNotification { item: InboxItemId::TerminalPrompt(id), session: Some(session), title });
+        self.notify(InboxNotification { item: InboxItemId::Request(id), session: Some(session), title });
         Ok(())
     }
 
     /// Abandons a prompt, because the terminal has new output or its agent is gone.
-    pub(crate) async fn abandon_terminal_prompt(&self, id: QuestionId) -> Result<(), EngineError> {
+    pub(crate) async fn abandon_terminal_prompt(&self, id: RequestId) -> Result<(), EngineError> {
         let now = clock::now();
         let mut tx = self.store.begin().await?;
-        let Some(mut question) = tx.terminal_prompt(id).await? else { return Ok(()) };
-        if question.abandoned(now).is_err() {
+        let Some(mut request) = tx.request(id).await? else { return Ok(()) };
+        if !request.cancelled(AnsweredBy::Session, now) {
             return Ok(());
         }
-        tx.record(Change::TerminalPromptChanged { question, event: "abandoned" }, now).await?;
+        tx.record(Change::RequestChanged { request, event: "abandoned" }, now).await?;
         Ok(self.commit(tx).await?)
     }
 
     /// Answers a prompt. The first answer wins. It is stored before it is typed, so that a restart can finish typing it.
     pub(crate) async fn answer_terminal_prompt(
         &self,
-        id: QuestionId,
+        id: RequestId,
         text: &str,
-    ) -> Result<TerminalPrompt, EngineError> {
+        by: AnsweredBy,
+    ) -> Result<Request, EngineError> {
         if text.contains(['\n', '\r']) {
             let why = "answer: send one line only; further lines would answer later prompts";
             return Err(EngineError::Invalid(why.to_owned()));
         }
         let now = clock::now();
         let mut tx = self.store.begin().await?;
-        let known = tx.terminal_prompt(id).await?;
-        let mut question = known.ok_or_else(|| EngineError::QuestionNotFound(id.to_string()))?;
-        question.answered(text, now).map_err(|_| EngineError::AnsweredAlready(id))?;
-        tx.record(Change::TerminalPromptChanged { question: question.clone(), event: "answered" }, now).await?;
+        let known = tx.request(id).await?;
+        let mut request = known.ok_or_else(|| EngineError::QuestionNotFound(id.to_string()))?;
+        let line = RequestAnswer::Line { text: text.to_owned(), is_delivered: false };
+        request.answered(line, by, now).map_err(|source| EngineError::RequestAnswer { id, source })?;
+        tx.record(Change::RequestChanged { request: request.clone(), event: "answered" }, now).await?;
         self.commit(tx).await?;
         coven_holder::fault::point("after_agent_answer");
-        self.deliver_answer(&question).await?;
-        Ok(question)
+        self.deliver_answer(&request).await?;
+        Ok(request)
     }
 
     /// Types an answer, unless new output shows that it was typed already.
-    pub(crate) async fn deliver_answer(&self, question: &TerminalPrompt) -> Result<(), EngineError> {
-        let Some(text) = question.answer.as_deref().filter(|_| !question.is_delivered) else { return Ok(()) };
-        let agent = self.agent_of_prompt(question.agent).await?.filter(|agent| !agent.is_over());
+    pub(crate) async fn deliver_answer(&self, request: &Request) -> Result<(), EngineError> {
+        let Some(text) = request.undelivered() else { return Ok(()) };
+        let agent = self.agent_of_request(request).await?.filter(|agent| !agent.is_over());
         if let Some(agent) = agent {
             // The session is not followed yet, or is ending; the loop retries.
             let Some(live) = agent.session.and_then(|session| self.live_session(session)) else { return Ok(()) };
-            if live.log_end().await <= question.offset {
+            if Some(live.log_end().await) <= request.offset() {
                 self.send_input(live.id, format!("{text}\r").into_bytes()).await?;
             }
         }
         let now = clock::now();
         let mut tx = self.store.begin().await?;
-        let Some(mut question) = tx.terminal_prompt(question.id).await? else { return Ok(()) };
-        question.is_delivered = true;
-        tx.record(Change::TerminalPromptChanged { question, event: "delivered" }, now).await?;
+        let Some(mut request) = tx.request(request.id).await? else { return Ok(()) };
+        request.delivered(now);
+        tx.record(Change::RequestChanged { request, event: "delivered" }, now).await?;
         Ok(self.commit(tx).await?)
     }
 

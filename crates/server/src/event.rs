@@ -8,6 +8,7 @@ use coven_api::event::{
     QuestionSetPayload, RepoPayload, SessionPayload, TaskPayload, TaskRescuedPayload, WorkflowPayload,
 };
 use coven_domain::event::{Event, EventBody};
+use coven_domain::request::RequestKind;
 use serde::Serialize;
 
 /// Renders the payload of an event, which is stored and sent as it is.
@@ -18,7 +19,10 @@ pub fn render(body: EventBody<'_>) -> String {
         EventBody::Message { session, message } => {
             json(&MessagePayload { session_id: session, message: message.into() })
         }
-        EventBody::Permission(permission) => json(&PermissionPayload { permission: permission.into() }),
+        EventBody::Request(request) => match request.kind() {
+            RequestKind::Permission => json(&PermissionPayload { permission: request.into() }),
+            RequestKind::Question | RequestKind::Input => json(&QuestionPayload { question: request.into() }),
+        },
         EventBody::QuestionSet(set) => json(&QuestionSetPayload { question_set: set.into() }),
         EventBody::Repo(repo) => json(&RepoPayload { repo: repo.into() }),
         EventBody::Task { task, changes, by } => {
@@ -30,7 +34,6 @@ pub fn render(body: EventBody<'_>) -> String {
         }
         EventBody::Agent(agent) => json(&AgentPayload { agent: agent.into() }),
         EventBody::Run(workflow) => json(&WorkflowPayload { workflow: workflow.into() }),
-        EventBody::TerminalPrompt(question) => json(&QuestionPayload { question: question.into() }),
         EventBody::Operation(operation) => json(&OperationPayload { operation: operation.into() }),
         EventBody::Swept(report) => json(report),
         EventBody::Payload(payload) => json(payload),

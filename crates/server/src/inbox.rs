@@ -9,8 +9,8 @@ use coven_api::list::{List, ListKey, TimeCursor};
 use coven_api::question::QuestionSetRecord;
 use coven_api::routes::{ListInbox, ListQuestions};
 use coven_api::workflow::WorkflowRecord;
-use coven_domain::permission::{Decision, Permission, PermissionState};
 use coven_domain::query::{AgentQuery, ItemPlace, WaitingQuery};
+use coven_domain::request::{Decision, Request, RequestKind, RequestState};
 use coven_domain::task::{Task, TaskState};
 use coven_domain::{RepoId, SessionId, TaskId};
 use coven_engine::EngineError;
@@ -62,7 +62,7 @@ async fn page(
     let after: Option<TimeCursor> = place(list, query.cursor.as_deref())?;
     let after = after.map(|TimeCursor { at, id }| ItemPlace { at, id });
     let limit = page_size(query.limit, DEFAULT_LIMIT)?;
-    let query = WaitingQuery { include_settled: query.all.unwrap_or(false), session, after, limit };
+    let query = WaitingQuery { kinds: Vec::new(), include_settled: query.all.unwrap_or(false), session, after, limit };
     let (items, has_more) = app.engine.inbox(&query, scope).await?;
     let last = items.last().filter(|_| has_more).map(InboxEntry::place);
     Ok((items, last.map(|ItemPlace { at, id }| list.cursor(TimeCursor { at, id }))))
@@ -105,29 +105,42 @@ fn reply(request: AnswerRequest) -> Answer<InboxReply> {
     }
 }
 
-/// Returns the record of a question set or a terminal prompt; `None` for other items.
+/// Returns the record of a question set, a question or a terminal prompt; `None` for other items.
 fn questions(item: InboxEntry) -> Option<QuestionSetRecord> {
     match item {
-        InboxEntry::TerminalPrompt(question, _) => Some((*question).into()),
+        InboxEntry::Request(request, _) if request.kind() != RequestKind::Permission => Some((*request).into()),
         InboxEntry::QuestionSet { set: Listed::Sound(set), .. } => Some(set.into()),
         InboxEntry::QuestionSet { set: Listed::Broken { id, why }, at } => {
             Some(QuestionSetRecord::broken(id.into(), why.to_string(), at))
         }
-        InboxEntry::Permission(_) | InboxEntry::Task(_) => None,
+        InboxEntry::Request(..) | InboxEntry::Task(_) => None,
     }
 }
 
 async fn record(app: &App, item: InboxEntry) -> Answer<InboxItem> {
     match item {
-        InboxEntry::Permission(permission) => of_permission(app, permission).await,
         InboxEntry::Task(task) => of_task(app, *task).await,
-        InboxEntry::TerminalPrompt(question, agent) => {
-            let session = agent.as_ref().and_then(|agent| agent.session);
-            let about = agent.map_or((None, None), |agent| (Some(agent.task), agent.step));
-            let (kind, question_set) = (InboxKind::Terminal, QuestionSetRecord::from(*question));
-            let typed = question_set.answers.iter().flatten().find_map(|answer| answer.custom_text.clone());
-            let detail = InboxDetail::Terminal { question_set };
-            Ok(InboxItem { answer: typed, ..of_questions(app, kind, session, about, detail).await? })
+        InboxEntry::Request(request, agent) => {
+            let session = request.session.or(agent.as_ref().and_then(|agent| agent.session));
+            let about = match agent {
+                Some(agent) => (Some(agent.task), agent.step),
+                None => task_and_step(app, session).await?,
+            };
+            match request.kind() {
+                RequestKind::Permission => of_permission(app, *request, about).await,
+                RequestKind::Question => {
+                    let detail = InboxDetail::Question { question_set: (*request).into() };
+                    of_questions(app, InboxKind::Question, session, about, detail).await
+                }
+                RequestKind::Input => {
+                    let typed = request.answer_text();
+                    let detail = InboxDetail::Terminal { question_set: (*request).into() };
+                    Ok(InboxItem {
+                        answer: typed,
+                        ..of_questions(app, InboxKind::Terminal, session, about, detail).await?
+                    })
+                }
+            }
         }
         InboxEntry::QuestionSet { set: Listed::Sound(set), .. } => {
             let session = set.asking_session();
@@ -193,19 +206,23 @@ async fn task_and_step(app: &App, session: Option<SessionId>) -> Answer<(Option<
     Ok(agent.map_or((None, None), |agent| (Some(agent.task), agent.step)))
 }
 
-async fn of_permission(app: &App, permission: Permission) -> Answer<InboxItem> {
-    let (harness, repo_id) = harness_and_repo(app, Some(permission.session)).await?;
-    let (task_id, step) = task_and_step(app, Some(permission.session)).await?;
+async fn of_permission(
+    app: &App,
+    permission: Request,
+    (task_id, step): (Option<TaskId>, Option<String>),
+) -> Answer<InboxItem> {
+    let (harness, repo_id) = harness_and_repo(app, permission.session).await?;
     let record = PermissionRecord::from(&permission);
     Ok(InboxItem {
         id: permission.id.to_string(),
         kind: InboxKind::Permission,
         status: match permission.state {
-            PermissionState::Pending => InboxStatus::Pending,
-            PermissionState::Answered => InboxStatus::Answered,
-            PermissionState::Cancelled => InboxStatus::Cancelled,
+            RequestState::Pending => InboxStatus::Pending,
+            RequestState::Answered => InboxStatus::Answered,
+            RequestState::Rejected => InboxStatus::Rejected,
+            RequestState::Cancelled => InboxStatus::Cancelled,
         },
-        session_id: Some(permission.session),
+        session_id: permission.session,
         harness,
         repo_id,
         task_id,
@@ -214,7 +231,7 @@ async fn of_permission(app: &App, permission: Permission) -> Answer<InboxItem> {
         created_at: permission.created_at,
         answered_at: permission.answered_at,
         answered_by: record.answered_by.clone(),
-        answer: permission.answer,
+        answer: record.answer.clone(),
         options: record.options.clone(),
         detail: InboxDetail::Permission { permission: record },
     })
@@ -228,7 +245,10 @@ async fn of_questions(
     detail: InboxDetail,
 ) -> Answer<InboxItem> {
     let (harness, repo_id) = harness_and_repo(app, session_id).await?;
-    let (InboxDetail::QuestionSet { question_set } | InboxDetail::Terminal { question_set }) = &detail else {
+    let (InboxDetail::QuestionSet { question_set }
+    | InboxDetail::Question { question_set }
+    | InboxDetail::Terminal { question_set }) = &detail
+    else {
         unreachable!("the callers give questions")
     };
     Ok(InboxItem {

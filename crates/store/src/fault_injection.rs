@@ -10,21 +10,20 @@ use coven_domain::entry::Entry;
 use coven_domain::event::Event;
 use coven_domain::message::StoredMessage;
 use coven_domain::operation::{Operation, OperationKind};
-use coven_domain::permission::Permission;
 use coven_domain::question_set::QuestionSetSummary;
 use coven_domain::repo::Repo;
+use coven_domain::request::Request;
 use coven_domain::retention::Cutoffs;
 use coven_domain::session::{Channel, Session};
 use coven_domain::task::{Task, TaskState};
-use coven_domain::terminal_prompt::TerminalPrompt;
 use coven_domain::workflow::WorkflowRun;
-use coven_domain::{AgentId, OperationId, PermissionId, QuestionId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
+use coven_domain::{AgentId, OperationId, RepoId, RequestId, SessionId, TaskId, Timestamp, WorkflowId};
 use tokio::sync::mpsc::Receiver;
 
 use crate::{AcpCheckpoint, AcpCheckpointUpdate, Change, Keyframe, Store, StoreError, Tx};
 use coven_domain::query::{
-    AgentQuery, ItemPlace, MessageQuery, OperationQuery, Page, PermissionQuery, RowPlace, SessionPage, SessionQuery,
-    StatePage, StatePlace, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery, TerminalPromptQuery, WorkflowQuery,
+    AgentQuery, MessageQuery, OperationQuery, Page, RequestQuery, RowPlace, SessionPage, SessionQuery, StatePage,
+    StatePlace, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery, WaitingItem, WaitingQuery, WorkflowQuery,
 };
 
 /// Forwards every call, except the one that must fail.
@@ -141,9 +140,24 @@ impl<S: Store> Store for FaultInjectingStore<S> {
         self.inner.acp_checkpoint(id).await
     }
 
-    async fn permissions(&self, query: &PermissionQuery) -> Result<Vec<Permission>, StoreError> {
+    async fn request(&self, id: RequestId) -> Result<Option<Request>, StoreError> {
         self.plan.next()?;
-        self.inner.permissions(query).await
+        self.inner.request(id).await
+    }
+
+    async fn requests(&self, query: &RequestQuery) -> Result<Vec<Request>, StoreError> {
+        self.plan.next()?;
+        self.inner.requests(query).await
+    }
+
+    async fn waiting(&self, query: &WaitingQuery) -> Result<Vec<WaitingItem>, StoreError> {
+        self.plan.next()?;
+        self.inner.waiting(query).await
+    }
+
+    async fn waiting_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<WaitingItem>, StoreError> {
+        self.plan.next()?;
+        self.inner.waiting_with_prefix(prefix, limit).await
     }
 
     async fn task(&self, id: TaskId) -> Result<Option<Task>, StoreError> {
@@ -159,11 +173,6 @@ impl<S: Store> Store for FaultInjectingStore<S> {
     async fn tasks(&self, query: &TaskQuery) -> Result<TaskPage, StoreError> {
         self.plan.next()?;
         self.inner.tasks(query).await
-    }
-
-    async fn waiting_tasks(&self, after: Option<&ItemPlace>, limit: usize) -> Result<Vec<Task>, StoreError> {
-        self.plan.next()?;
-        self.inner.waiting_tasks(after, limit).await
     }
 
     async fn task_dependencies(&self, id: TaskId) -> Result<Vec<(TaskId, TaskState)>, StoreError> {
@@ -189,11 +198,6 @@ impl<S: Store> Store for FaultInjectingStore<S> {
     ) -> Result<Page<Agent>, StoreError> {
         self.plan.next()?;
         self.inner.agents(query, after, limit).await
-    }
-
-    async fn terminal_prompts(&self, query: &TerminalPromptQuery) -> Result<Vec<TerminalPrompt>, StoreError> {
-        self.plan.next()?;
-        self.inner.terminal_prompts(query).await
     }
 
     async fn workflow(&self, id: WorkflowId) -> Result<Option<WorkflowRun>, StoreError> {
@@ -321,8 +325,8 @@ impl Tx for FaultInjectingTx {
         self.writing()?.save_acp_checkpoint(id, progress).await
     }
 
-    async fn permission(&mut self, id: PermissionId) -> Result<Option<Permission>, StoreError> {
-        self.reading()?.permission(id).await
+    async fn request(&mut self, id: RequestId) -> Result<Option<Request>, StoreError> {
+        self.reading()?.request(id).await
     }
 
     async fn active_sessions(&mut self, channel: Channel) -> Result<u64, StoreError> {
@@ -359,10 +363,6 @@ impl Tx for FaultInjectingTx {
 
     async fn live_agent(&mut self, task: TaskId) -> Result<Option<Agent>, StoreError> {
         self.reading()?.live_agent(task).await
-    }
-
-    async fn terminal_prompt(&mut self, id: QuestionId) -> Result<Option<TerminalPrompt>, StoreError> {
-        self.reading()?.terminal_prompt(id).await
     }
 
     async fn workflow(&mut self, id: WorkflowId) -> Result<Option<WorkflowRun>, StoreError> {

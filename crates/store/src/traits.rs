@@ -8,24 +8,21 @@ use coven_domain::entry::Entry;
 use coven_domain::event::{Event, EventBody};
 use coven_domain::message::{MessageChange, StoredMessage};
 use coven_domain::operation::{Operation, OperationKind};
-use coven_domain::permission::Permission;
 use coven_domain::question_set::{QuestionSet, QuestionSetSummary};
 use coven_domain::repo::Repo;
+use coven_domain::request::Request;
 use coven_domain::retention::Cutoffs;
 use coven_domain::session::{Channel, Session};
 use coven_domain::task::{FieldChange, Task, TaskState};
-use coven_domain::terminal_prompt::TerminalPrompt;
 use coven_domain::workflow::WorkflowRun;
-use coven_domain::{
-    AgentId, OperationId, PermissionId, QuestionId, QuestionSetId, RepoId, SessionId, TaskId, Timestamp, WorkflowId,
-};
+use coven_domain::{AgentId, OperationId, QuestionSetId, RepoId, RequestId, SessionId, TaskId, Timestamp, WorkflowId};
 use serde_json::Value;
 use tokio::sync::mpsc::Receiver;
 
 use crate::StoreError;
 use coven_domain::query::{
-    AgentQuery, ItemPlace, MessageQuery, OperationQuery, Page, PermissionQuery, RowPlace, SessionPage, SessionQuery,
-    StatePage, StatePlace, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery, TerminalPromptQuery, WorkflowQuery,
+    AgentQuery, MessageQuery, OperationQuery, Page, RequestQuery, RowPlace, SessionPage, SessionQuery, StatePage,
+    StatePlace, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery, WaitingItem, WaitingQuery, WorkflowQuery,
 };
 
 /// A state change. Recording it writes the row and its event; rows cannot be written in any other way.
@@ -55,9 +52,9 @@ pub enum Change {
         session: SessionId,
         changes: Vec<MessageChange>,
     },
-    /// The new state of a permission request: `permission.requested`, `permission.answered`, …
-    PermissionChanged {
-        permission: Permission,
+    /// The new state of a request: `permission.requested`, `agent_question.answered`, `terminal_prompt.delivered`, …
+    RequestChanged {
+        request: Request,
         event: &'static str,
     },
     /// The new state of a question set: `question_set.asked`, `question_set.completed`, …
@@ -89,11 +86,6 @@ pub enum Change {
     /// A new or changed run: `workflow.started`, `workflow.step.started`, `workflow.completed`, …
     RunChanged {
         workflow: WorkflowRun,
-        event: &'static str,
-    },
-    /// A new or changed terminal prompt: `terminal_prompt.asked`, `terminal_prompt.answered`, …
-    TerminalPromptChanged {
-        question: TerminalPrompt,
         event: &'static str,
     },
     /// A new or changed operation: `operation.started`, `operation.progress`, `operation.completed`, …
@@ -177,7 +169,7 @@ pub trait Tx: Send {
         progress: &AcpCheckpointUpdate<'_>,
     ) -> Result<(), StoreError>;
 
-    async fn permission(&mut self, id: PermissionId) -> Result<Option<Permission>, StoreError>;
+    async fn request(&mut self, id: RequestId) -> Result<Option<Request>, StoreError>;
 
     /// Counts sessions of this channel that are launching or running.
     async fn active_sessions(&mut self, channel: Channel) -> Result<u64, StoreError>;
@@ -199,7 +191,6 @@ pub trait Tx: Send {
     async fn agent(&mut self, id: AgentId) -> Result<Option<Agent>, StoreError>;
     /// Returns the agent of a task that is starting or running.
     async fn live_agent(&mut self, task: TaskId) -> Result<Option<Agent>, StoreError>;
-    async fn terminal_prompt(&mut self, id: QuestionId) -> Result<Option<TerminalPrompt>, StoreError>;
     async fn workflow(&mut self, id: WorkflowId) -> Result<Option<WorkflowRun>, StoreError>;
     /// Returns the newest run of a task.
     async fn latest_workflow(&mut self, task: TaskId) -> Result<Option<WorkflowRun>, StoreError>;
@@ -261,17 +252,21 @@ pub trait Store: Send + Sync + 'static {
 
     async fn messages(&self, id: SessionId, query: &MessageQuery) -> Result<Vec<StoredMessage>, StoreError>;
     async fn acp_checkpoint(&self, id: SessionId) -> Result<Option<AcpCheckpoint>, StoreError>;
+    async fn request(&self, id: RequestId) -> Result<Option<Request>, StoreError>;
     /// Oldest first.
-    async fn permissions(&self, query: &PermissionQuery) -> Result<Vec<Permission>, StoreError>;
+    async fn requests(&self, query: &RequestQuery) -> Result<Vec<Request>, StoreError>;
+    /// Returns requests, and tasks that need a human: blocked, or awaiting review. Ordered by the time of the request or
+    /// of the task's last change, then by id.
+    async fn waiting(&self, query: &WaitingQuery) -> Result<Vec<WaitingItem>, StoreError>;
+    /// Returns at most `limit` requests, and tasks that need a human, whose id starts with `prefix` (hex digits and
+    /// dashes).
+    async fn waiting_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<WaitingItem>, StoreError>;
 
     /// Returns a task, even if it was deleted.
     async fn task(&self, id: TaskId) -> Result<Option<Task>, StoreError>;
     /// Returns at most `limit` ids of undeleted tasks that start with `prefix` (hex digits and dashes).
     async fn task_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<TaskId>, StoreError>;
     async fn tasks(&self, query: &TaskQuery) -> Result<TaskPage, StoreError>;
-    /// Returns tasks that need a human: blocked, or awaiting review. Ordered by the time of their last change, then by
-    /// id.
-    async fn waiting_tasks(&self, after: Option<&ItemPlace>, limit: usize) -> Result<Vec<Task>, StoreError>;
     /// Returns the states of the tasks that this one depends on.
     async fn task_dependencies(&self, id: TaskId) -> Result<Vec<(TaskId, TaskState)>, StoreError>;
     /// Returns changes with a number greater than `after`, oldest first.
@@ -281,8 +276,6 @@ pub trait Store: Send + Sync + 'static {
     /// Oldest first.
     async fn agents(&self, query: AgentQuery, after: Option<RowPlace>, limit: usize)
     -> Result<Page<Agent>, StoreError>;
-    /// Oldest first.
-    async fn terminal_prompts(&self, query: &TerminalPromptQuery) -> Result<Vec<TerminalPrompt>, StoreError>;
     async fn workflow(&self, id: WorkflowId) -> Result<Option<WorkflowRun>, StoreError>;
     /// Returns at most `limit` ids that start with `prefix` (hex digits and dashes).
     async fn workflow_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<WorkflowId>, StoreError>;

@@ -46,7 +46,8 @@ impl Work {
             .expect("an agent");
         self.connection
             .execute(
-                "INSERT INTO questions (id, agent_id, state, created_at, updated_at) VALUES ('q-' || ?1, ?1, 'pending', 0, 0)",
+                "INSERT INTO requests (id, agent_id, kind, source, state, title, body, created_at, updated_at)
+                 VALUES ('q-' || ?1, ?1, 'input', 'terminal', 'pending', '', '{}', 0, 0)",
                 [id],
             )
             .expect("a question");
@@ -113,7 +114,7 @@ async fn store_17_the_seven_rules_in_one_transaction_with_one_event() {
     assert_eq!(work.ids("tasks"), ["closed-29", "closed-31", "deleted-6", "open"]);
     assert_eq!(work.ids("agents"), ["a-kept"]);
     assert_eq!(work.ids("workflows"), ["w-new", "w-running"]);
-    assert_eq!(work.ids("questions"), ["q-a-kept"]);
+    assert_eq!(work.ids("requests"), ["q-a-kept"]);
     assert_eq!(work.store.session(id(1)).await.expect("a read"), None);
     assert_eq!(work.store.session(id(2)).await.expect("a read"), Some(ended(2)));
     assert_eq!(work.store.last_entry(id(1)).await.expect("a read"), 0);
@@ -153,7 +154,7 @@ async fn store_17_the_seven_rules_in_one_transaction_with_one_event() {
     };
     assert_eq!(left("SELECT id FROM tasks WHERE deleted_at IS NULL ORDER BY rowid"), ["open", "closed-29"]);
     assert_eq!(left("SELECT depends_on FROM task_dependencies WHERE task_id = 'open'"), [""; 0]);
-    let counts = ["agents", "workflows", "questions"].map(|table| left(&format!("SELECT id FROM {table}")).len());
+    let counts = ["agents", "workflows", "requests"].map(|table| left(&format!("SELECT id FROM {table}")).len());
     assert_eq!(counts, [1, 2, 1]);
 }
 

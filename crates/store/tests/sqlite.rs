@@ -11,13 +11,15 @@ use coven_domain::agent::{Agent, AgentState};
 use coven_domain::entry::EntryKind;
 use coven_domain::message::{Message, MessageChange, Role};
 use coven_domain::operation::{Operation, OperationKind};
-use coven_domain::permission::{Permission, PermissionState};
+use coven_domain::query::{RequestQuery, RequestScope};
 use coven_domain::question_set::{QuestionSet, QuestionSetState};
+use coven_domain::request::{
+    AnsweredBy, PermissionOption, Request, RequestAnswer, RequestKind, RequestSource, RequestState,
+};
 use coven_domain::session::{Channel, CompatStatus, EndIntent, Session, SessionState};
 use coven_domain::task::{Task, TaskState};
-use coven_domain::terminal_prompt::TerminalPrompt;
 use coven_domain::workflow::{WorkflowRun, WorkflowState};
-use coven_domain::{AgentId, MessageId, OperationId, PermissionId, QuestionId, QuestionSetId, TaskId, WorkflowId};
+use coven_domain::{AgentId, MessageId, OperationId, QuestionSetId, RequestId, TaskId, WorkflowId};
 use coven_store::sqlite::checksums;
 use coven_store::{Change, SqliteStore, Store, StoreError, migrations};
 
@@ -70,18 +72,8 @@ fn visible() -> Vec<(Vec<&'static str>, Change)> {
         abandon_reason: None,
         answers: None,
     };
-    let permission = Permission {
-        id: PermissionId::from_uuid(*id(1).as_uuid()),
-        session: id(1),
-        state: PermissionState::Pending,
-        title: "May I?".into(),
-        options: Vec::new(),
-        tool_call: json!({}),
-        answer: None,
-        answered_by: None,
-        created_at: NOW,
-        answered_at: None,
-    };
+    let (what, content) = ((RequestId::from_uuid(*id(1).as_uuid()), RequestSource::Acp), (Vec::new(), json!({})));
+    let request = Request::permission(what, id(1), "May I?".into(), content, NOW);
     let task = |nth: u32| Task::new(TaskId::from_uuid(*id(nth).as_uuid()), "a task", NOW).expect("a title");
     let written = |task: Task| {
         let changes = task.first_fields();
@@ -90,20 +82,18 @@ fn visible() -> Vec<(Vec<&'static str>, Change)> {
     let dependent = Task { depends_on: vec![task(1).id], ..task(2) };
     let run = WorkflowRun::new(WorkflowId::from_uuid(*id(1).as_uuid()), task(1).id, "w", "steps: []", NOW);
     let agent = Agent::new(AgentId::from_uuid(*id(1).as_uuid()), task(1).id, run.id, None, NOW);
-    let question = TerminalPrompt::new(QuestionId::from_uuid(*id(1).as_uuid()), agent.id, "continue?".into(), 0, NOW);
     let operation = Operation::new(OperationId::from_uuid(*id(1).as_uuid()), OperationKind::MigrateRun, None, NOW);
     let message = Message::new(MessageId::from_uuid(*id(1).as_uuid()), Role::User, &json!({ "type": "text" }));
     vec![
         (vec!["sessions"], Change::SessionCreated(running(1))),
         (vec!["repos"], Change::RepoAdded(repo(1))),
         (vec!["messages"], Change::MessagesChanged { session: id(1), changes: vec![MessageChange::Added(message)] }),
-        (vec!["permissions"], Change::PermissionChanged { permission, event: "requested" }),
+        (vec!["requests"], Change::RequestChanged { request, event: "requested" }),
         (vec!["question_sets"], Change::QuestionSetChanged { set, event: "asked" }),
         (vec!["tasks", "task_history"], written(task(1))),
         (vec!["task_dependencies"], written(dependent)),
         (vec!["workflows"], Change::RunChanged { workflow: run, event: "started" }),
         (vec!["agents"], Change::AgentChanged { agent, event: "starting" }),
-        (vec!["questions"], Change::TerminalPromptChanged { question, event: "asked" }),
         (vec!["operations"], Change::OperationChanged { operation, event: "started" }),
         // Entries are appended separately; this is their event.
         (vec!["entries"], Change::OutputAdded { session: id(1), offset: 100 }),
@@ -157,7 +147,7 @@ async fn store_12_a_new_database_has_every_table_its_version_and_is_private() {
     assert_eq!(meta(&path, "schema_version"), Some(NEWEST.to_string()));
     let schema = schema(&path);
     for table in
-        ["sessions", "entries", "keyframes", "events", "repos", "messages", "tasks", "agents", "workflows", "questions"]
+        ["sessions", "entries", "keyframes", "events", "repos", "messages", "tasks", "agents", "workflows", "requests"]
     {
         assert!(schema.iter().any(|it| it.starts_with(&format!("table {table} "))), "{table}");
     }
@@ -280,6 +270,70 @@ async fn an_older_database_is_backed_up_and_migrated_with_its_data() {
     assert_eq!(kept, 1);
 }
 
+#[tokio::test]
+async fn permissions_and_terminal_prompts_become_requests_and_a_rollback_restores_them() {
+    const REQUESTS: u32 = 16;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("coven.db");
+    let written = {
+        let store = SqliteStore::open(&path, render).expect("a new store");
+        create(&store, [running(1)]).await;
+        let what = |nth: u32| (RequestId::from_uuid(*id(nth).as_uuid()), RequestSource::Acp);
+        let option = PermissionOption { id: "y".into(), name: "Yes".into(), kind: "allow_once".into() };
+        let content = || (vec![option.clone()], json!({ "n": 12345678901234567890u64, "text": "ü\n" }));
+        let pending = Request::permission(what(1), id(1), "May I?".into(), content(), NOW);
+        let mut answered = Request::permission(what(2), id(1), "And this?".into(), content(), NOW);
+        answered.answered(RequestAnswer::Option("y".into()), AnsweredBy::From(id(9)), NOW).expect("a pending request");
+        let task = Task::new(TaskId::from_uuid(*id(1).as_uuid()), "a task", NOW).expect("a title");
+        let run = WorkflowRun::new(WorkflowId::from_uuid(*id(1).as_uuid()), task.id, "w", "steps: []", NOW);
+        let agent = Agent {
+            session: Some(id(1)),
+            ..Agent::new(AgentId::from_uuid(*id(1).as_uuid()), task.id, run.id, None, NOW)
+        };
+        let input = |nth: u32| {
+            let id_of_request = RequestId::from_uuid(*id(nth).as_uuid());
+            let prompt = "Two ways:\nWhich?".to_owned();
+            Request { agent: Some(agent.id), ..Request::input(id_of_request, Some(id(1)), prompt, 7, NOW) }
+        };
+        let mut typed = input(4);
+        let line = RequestAnswer::Line { text: "yes".into(), is_delivered: false };
+        typed.answered(line, AnsweredBy::Human, NOW).expect("a pending request");
+        let changes = task.first_fields();
+        let mut tx = store.begin().await.expect("a transaction");
+        let created = Change::TaskChanged { task, event: "created", changes, by: "user".into() };
+        tx.record(created, NOW).await.expect("a task");
+        tx.record(Change::RunChanged { workflow: run, event: "started" }, NOW).await.expect("a run");
+        tx.record(Change::AgentChanged { agent: agent.clone(), event: "starting" }, NOW).await.expect("an agent");
+        let requests = vec![pending, answered, input(3), typed];
+        for request in requests.clone() {
+            tx.record(Change::RequestChanged { request, event: "asked" }, NOW).await.expect("a request");
+        }
+        tx.commit().await.expect("a commit");
+        requests
+    };
+
+    let steps = usize::try_from(NEWEST - REQUESTS + 1).expect("a small number");
+    migrations::rollback(&path, steps).expect("the older tables");
+    let older = Connection::open(&path).expect("the database");
+    let count = |table: &str| -> i64 {
+        older.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).expect("a count")
+    };
+    assert_eq!((count("permissions"), count("questions")), (2, 2));
+    let by: (String, String) = older
+        .query_row("SELECT answered_by, answering_session FROM permissions WHERE state = 'answered'", [], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .expect("the answered request");
+    assert_eq!(by, ("session".to_owned(), id(9).to_string()));
+    drop(older);
+
+    let store = SqliteStore::open(&path, render).expect("the newest schema");
+    let query = RequestQuery { scope: RequestScope::All, ..RequestQuery::default() };
+    assert_eq!(store.requests(&query).await.expect("a read"), written);
+    let unfinished = RequestQuery { scope: RequestScope::Unfinished, kinds: vec![RequestKind::Input], ..query };
+    assert_eq!(store.requests(&unfinished).await.expect("a read"), written[2..]);
+}
+
 /// The schema allows exactly the domain values: a new state without a migration fails here.
 #[test]
 fn the_schema_allows_exactly_the_values_of_the_domain() {
@@ -298,7 +352,9 @@ fn the_schema_allows_exactly_the_values_of_the_domain() {
         ("tasks", "state", words(TaskState::ALL)),
         ("agents", "state", words(AgentState::ALL)),
         ("workflows", "state", words(WorkflowState::ALL)),
-        ("questions", "state", words(QuestionSetState::ALL)),
+        ("requests", "kind", words(RequestKind::ALL)),
+        ("requests", "source", words(RequestSource::ALL)),
+        ("requests", "state", words(RequestState::ALL)),
         ("question_sets", "state", words(QuestionSetState::ALL)),
     ] {
         let sql = schema.iter().find(|it| it.starts_with(&format!("table {table} "))).expect("the table");

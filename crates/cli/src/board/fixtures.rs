@@ -8,8 +8,8 @@ use coven_api::task::{TaskReadiness, TaskRecord};
 use coven_api::workflow::{AgentRecord, WorkflowRecord};
 use coven_domain::Timestamp;
 use coven_domain::agent::AgentState;
+use coven_domain::request::Request;
 use coven_domain::task::{Priority, TaskKind, TaskState};
-use coven_domain::terminal_prompt::TerminalPrompt;
 use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::Size;
 use serde_json::Value;
@@ -122,9 +122,9 @@ pub fn permission(id: &str, session: &str) -> InboxItem {
 
 /// A terminal at which the agent of a session waits.
 pub fn terminal(id: &str, session: &str) -> InboxItem {
-    let (id_of_question, agent) = (session.parse().expect("an id"), session.parse().expect("an id"));
+    let (id_of_question, agent) = (session.parse().expect("an id"), Some(session.parse().expect("an id")));
     let prompt = "Two ways:\nReally\x1b[2J go on?".to_owned();
-    let question = TerminalPrompt::new(id_of_question, agent, prompt, 0, Timestamp::from_millis(0));
+    let question = Request { agent, ..Request::input(id_of_question, None, prompt, 0, Timestamp::from_millis(0)) };
     InboxItem {
         kind: InboxKind::Terminal,
         title: "Really\x1b[2J go on?".to_owned(),

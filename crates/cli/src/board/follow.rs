@@ -105,14 +105,17 @@ fn changes(events: &[SseEvent]) -> Changes {
         let (noun, _) = event.kind.split_once('.').unwrap_or((&event.kind, ""));
         // Claims are renewed all the time and change nothing that is shown.
         if event.kind == "task.lease_renewed"
-            || !matches!(noun, "task" | "agent" | "workflow" | "permission" | "question_set" | "terminal_prompt")
+            || !matches!(
+                noun,
+                "task" | "agent" | "workflow" | "permission" | "question_set" | "agent_question" | "terminal_prompt"
+            )
         {
             continue;
         }
         let Ok(record) = serde_json::from_str::<EventRecord>(&event.data) else { return Changes::Many };
         let task_of = |noun: &str| record.payload[noun]["task_id"].as_str().map(str::to_owned);
         let task = match noun {
-            "permission" | "question_set" | "terminal_prompt" => {
+            "permission" | "question_set" | "agent_question" | "terminal_prompt" => {
                 changed.has_asked = true;
                 continue;
             }

@@ -73,7 +73,7 @@ impl Waiting<'_> {
     pub fn opens(&self) -> Option<Opens> {
         match self {
             Self::Asked(item) => match item.kind {
-                InboxKind::QuestionSet => Some(Opens::Questions),
+                InboxKind::QuestionSet | InboxKind::Question => Some(Opens::Questions),
                 InboxKind::Terminal => Some(Opens::Line),
                 InboxKind::Permission | InboxKind::Merge | InboxKind::Blocked => None,
             },

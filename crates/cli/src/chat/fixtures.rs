@@ -6,7 +6,7 @@ use coven_api::inbox::{InboxDetail, InboxItem, InboxKind, InboxOption, InboxStat
 use coven_api::message::MessageRecord;
 use coven_api::message_content::MessageContent;
 use coven_api::session::SessionKind;
-use coven_domain::permission::{Permission, PermissionState};
+use coven_domain::request::{Request, RequestSource};
 use coven_domain::session::{Channel, SessionState};
 use coven_domain::{MessageId, Timestamp};
 use serde_json::{Map, Value, json};
@@ -82,18 +82,10 @@ pub fn question(id: &str, title: &str) -> InboxItem {
 
 /// The detail of an item that asks for permission.
 pub fn permission_detail(tool_call: Value) -> InboxDetail {
-    let permission = Permission {
-        id: "0c7e49a2-0000-4000-8000-000000000001".parse().expect("an id"),
-        session: "5e550000-0000-4000-8000-000000000001".parse().expect("an id"),
-        state: PermissionState::Pending,
-        title: "a tool call".to_owned(),
-        options: Vec::new(),
-        tool_call,
-        answer: None,
-        answered_by: None,
-        created_at: Timestamp::from_millis(0),
-        answered_at: None,
-    };
+    let id = "0c7e49a2-0000-4000-8000-000000000001".parse().expect("an id");
+    let session = "5e550000-0000-4000-8000-000000000001".parse().expect("an id");
+    let (what, content) = ((id, RequestSource::Acp), (Vec::new(), tool_call));
+    let permission = Request::permission(what, session, "a tool call".to_owned(), content, Timestamp::from_millis(0));
     InboxDetail::Permission { permission: (&permission).into() }
 }
 

@@ -172,7 +172,9 @@ impl App {
         };
         match item.kind {
             InboxKind::Permission if is_ours => None,
-            InboxKind::QuestionSet => Some(format!("{asker} asks: {title} — coven answer ({short})")),
+            InboxKind::QuestionSet | InboxKind::Question => {
+                Some(format!("{asker} asks: {title} — coven answer ({short})"))
+            }
             _ => Some(format!("{asker} asks: {title} — coven inbox show {short}")),
         }
     }

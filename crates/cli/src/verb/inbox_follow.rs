@@ -51,7 +51,7 @@ fn changed(events: &[SseEvent]) -> Option<BTreeSet<String>> {
             "gap" => return None,
             // Lease renewals are frequent and never change the inbox.
             "task.lease_renewed" => {}
-            kind if ["permission.", "question_set.", "terminal_prompt.", "task."]
+            kind if ["permission.", "question_set.", "agent_question.", "terminal_prompt.", "task."]
                 .iter()
                 .any(|noun| kind.starts_with(noun)) =>
             {

@@ -94,7 +94,9 @@ pub fn details(item: &InboxItem, now: Timestamp) -> String {
                 text.push_str(&format!("\n{}\n", format::readable(&question.prompt)));
             }
         }
-        (InboxDetail::QuestionSet { .. }, None) => text.push_str(&format!("\ncoven questions dismiss {short}\n")),
+        (InboxDetail::QuestionSet { .. } | InboxDetail::Question { .. }, None) => {
+            text.push_str(&format!("\ncoven questions dismiss {short}\n"))
+        }
         (InboxDetail::Permission { permission }, None) => {
             for row in chat::request_rows(&permission.tool_call) {
                 text.push_str(&row.text());
@@ -107,7 +109,7 @@ pub fn details(item: &InboxItem, now: Timestamp) -> String {
         let look = match item.kind {
             InboxKind::Merge => format!("coven task diff {short}\n"),
             InboxKind::Blocked => format!("coven task show {short}\n"),
-            InboxKind::Permission | InboxKind::QuestionSet | InboxKind::Terminal => String::new(),
+            InboxKind::Permission | InboxKind::QuestionSet | InboxKind::Question | InboxKind::Terminal => String::new(),
         };
         text.push_str(&format!("\n{look}{}\n", how_to_answer(item)));
     }
@@ -117,7 +119,7 @@ pub fn details(item: &InboxItem, now: Timestamp) -> String {
 /// Returns the command that answers an item, with its possible answers.
 pub fn how_to_answer(item: &InboxItem) -> String {
     let answer = match item.kind {
-        InboxKind::QuestionSet => "--option LABEL | --text TEXT | --reject".to_owned(),
+        InboxKind::QuestionSet | InboxKind::Question => "--option LABEL | --text TEXT | --reject".to_owned(),
         InboxKind::Terminal => "'LINE TO TYPE'".to_owned(),
         InboxKind::Merge => "approve | reject --reason TEXT".to_owned(),
         InboxKind::Blocked => {
@@ -137,7 +139,10 @@ pub fn reason(item: &InboxItem) -> Option<String> {
 
 /// Returns the question set of an item, or `None` if the item has another kind or a broken set.
 pub fn question_set(item: &InboxItem) -> Option<QuestionSet> {
-    let InboxDetail::QuestionSet { question_set: set } = &item.detail else { return None };
+    let (InboxDetail::QuestionSet { question_set: set } | InboxDetail::Question { question_set: set }) = &item.detail
+    else {
+        return None;
+    };
     let state = set.status.as_str().parse().ok()?;
     let question = |it: &QuestionRecord| Question {
         options: it

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coven_acp::{Effects, TurnChange};
-use coven_domain::permission::{AnsweredBy, Decision, Permission, PermissionState};
+use coven_domain::request::{AnsweredBy, Decision, Request, RequestAnswer, RequestSource, RequestState};
 use coven_domain::{SessionId, Timestamp};
 use coven_holder::clock;
 use coven_host::config::Rule;
@@ -51,7 +51,7 @@ impl Engine {
         connection: &mut AcpConnection,
         before: coven_acp::State,
         mut effects: Effects,
-        answered: Option<Permission>,
+        answered: Option<Request>,
     ) -> Result<(), EngineError> {
         let mut permissions = self.decide_by_rule(acp, connection, &mut effects);
         permissions.extend(answered);
@@ -65,39 +65,24 @@ impl Engine {
     }
 
     /// Creates permission records and answers those that a rule decides.
-    fn decide_by_rule(
-        &self,
-        acp: &AcpSession,
-        connection: &mut AcpConnection,
-        effects: &mut Effects,
-    ) -> Vec<Permission> {
+    fn decide_by_rule(&self, acp: &AcpSession, connection: &mut AcpConnection, effects: &mut Effects) -> Vec<Request> {
         let now = clock::now();
         let permission_requests = std::mem::take(&mut effects.permission_requests);
         permission_requests
             .into_iter()
             .map(|ask| {
-                let mut permission = Permission {
-                    id: ask.id,
-                    session: acp.id,
-                    state: PermissionState::Pending,
-                    title: ask.title,
-                    options: ask.options,
-                    tool_call: ask.tool_call,
-                    answer: None,
-                    answered_by: None,
-                    created_at: now,
-                    answered_at: None,
-                };
+                let (what, content) = ((ask.id, RequestSource::Acp), (ask.options, ask.tool_call));
+                let mut permission = Request::permission(what, acp.id, ask.title, content, now);
                 let decision = match acp.rule {
                     Rule::Ask => return permission,
                     Rule::Allow => Decision::Allow,
                     Rule::Deny => Decision::Deny,
                 };
-                let option = decision.select_option(&permission.options).map(|option| option.id.clone()).ok();
+                let option = decision.select_option(permission.options()).map(|option| option.id.clone()).ok();
                 if connection.machine.decide(permission.id, option.as_deref(), effects) {
                     match &option {
                         Some(option) => permission
-                            .answered(option, AnsweredBy::Rule, now)
+                            .answered(RequestAnswer::Option(option.clone()), AnsweredBy::Rule, now)
                             .expect("the request is pending and has this option"),
                         None => drop(permission.cancelled(AnsweredBy::Rule, now)),
                     }
@@ -112,7 +97,7 @@ impl Engine {
         acp: &AcpSession,
         connection: &mut AcpConnection,
         effects: &Effects,
-        permissions: &[Permission],
+        permissions: &[Request],
     ) -> Result<(), StoreError> {
         let (id, now) = (acp.id, clock::now());
         let mut tx = self.store.begin_unsynced().await?;
@@ -134,8 +119,8 @@ impl Engine {
         if effects.turns.contains(&TurnChange::Started) {
             fault::point("after_prompt");
         }
-        for permission in permissions.iter().filter(|it| it.state == PermissionState::Pending) {
-            let (item, title) = (InboxItemId::Permission(permission.id), permission.title.clone());
+        for permission in permissions.iter().filter(|it| it.is_pending()) {
+            let (item, title) = (InboxItemId::Request(permission.id), permission.title.clone());
             self.notify(InboxNotification { item, session: Some(id), title });
         }
         connection.queued_offset = written_to;
@@ -165,7 +150,7 @@ pub(super) async fn write_effects(
     tx: &mut Box<dyn Tx>,
     id: SessionId,
     effects: &Effects,
-    permissions: &[Permission],
+    permissions: &[Request],
     now: Timestamp,
 ) -> Result<(), StoreError> {
     if !effects.messages.is_empty() {
@@ -173,17 +158,17 @@ pub(super) async fn write_effects(
     }
     for permission in permissions {
         let event = match permission.state {
-            PermissionState::Pending => "requested",
-            PermissionState::Answered => "answered",
-            PermissionState::Cancelled => "cancelled",
+            RequestState::Pending => "requested",
+            RequestState::Answered => "answered",
+            RequestState::Rejected | RequestState::Cancelled => "cancelled",
         };
-        tx.record(Change::PermissionChanged { permission: permission.clone(), event }, now).await?;
+        tx.record(Change::RequestChanged { request: permission.clone(), event }, now).await?;
     }
     for withdrawn in &effects.withdrawn {
-        if let Some(mut permission) = tx.permission(*withdrawn).await?
-            && permission.cancelled(AnsweredBy::Session, now)
+        if let Some(mut request) = tx.request(*withdrawn).await?
+            && request.cancelled(AnsweredBy::Session, now)
         {
-            tx.record(Change::PermissionChanged { permission, event: "cancelled" }, now).await?;
+            tx.record(Change::RequestChanged { request, event: "cancelled" }, now).await?;
         }
     }
     for turn in &effects.turns {

@@ -1,10 +1,8 @@
-//! Answers permission requests, each once.
+//! Answers permission requests of ACP sessions, each once.
 
 use std::sync::Arc;
 
-use coven_domain::PermissionId;
-use coven_domain::permission::{AnswerError, AnsweredBy, Decision, Permission};
-use coven_domain::query::PermissionQuery;
+use coven_domain::request::{AnswerError, AnsweredBy, Decision, Request, RequestAnswer};
 use coven_holder::clock;
 
 use super::super::Engine;
@@ -18,47 +16,51 @@ pub enum InboxAnswer {
     Decision(Decision),
 }
 
-impl Engine {
-    /// Reads the permission request from the store.
-    async fn known_permission(&self, id: PermissionId) -> Result<Permission, EngineError> {
-        let query =
-            PermissionQuery { include_settled: true, prefix: Some(id.to_string()), ..PermissionQuery::default() };
-        let found = self.store.permissions(&query).await?.pop();
-        found.ok_or_else(|| EngineError::QuestionNotFound(id.to_string()))
+impl InboxAnswer {
+    /// Returns the id of the option; `None` for a denial that the agent offers no option for.
+    pub(crate) fn option_of(&self, request: &Request) -> Result<Option<String>, AnswerError> {
+        match self {
+            Self::Option(option) => Ok(Some(option.clone())),
+            Self::Decision(decision) => match (decision.select_option(request.options()), decision) {
+                (Ok(option), _) => Ok(Some(option.id.clone())),
+                (Err(_), Decision::Deny) => Ok(None),
+                (Err(error), Decision::Allow) => Err(error),
+            },
+        }
     }
 
+    /// Records this answer in the request.
+    pub(crate) fn apply(&self, request: &mut Request, by: AnsweredBy) -> Result<Option<String>, AnswerError> {
+        let option = self.option_of(request)?;
+        match &option {
+            Some(option) => request.answered(RequestAnswer::Option(option.clone()), by, clock::now())?,
+            None => request.denied(by, clock::now())?,
+        }
+        Ok(option)
+    }
+}
+
+impl Engine {
     /// Answers a permission request. The first answer wins and goes to the agent; a later one fails.
-    pub async fn answer_permission(
+    pub(crate) async fn answer_acp_permission(
         self: &Arc<Self>,
-        permission: &Permission,
+        permission: &Request,
         answer: &InboxAnswer,
         by: AnsweredBy,
-    ) -> Result<Permission, EngineError> {
-        let no_answer = |source| EngineError::PermissionAnswer { id: permission.id, source };
-        let option = match answer {
-            InboxAnswer::Option(option) => Some(option.clone()),
-            InboxAnswer::Decision(decision) => match (decision.select_option(&permission.options), decision) {
-                (Ok(option), _) => Some(option.id.clone()),
-                // The agent offers no option to deny, so it gets `cancelled`.
-                (Err(_), Decision::Deny) => None,
-                (Err(error), Decision::Allow) => return Err(no_answer(error)),
-            },
-        };
-        let apply = |known: &mut Permission| match &option {
-            Some(option) => known.answered(option, by, clock::now()).map_err(no_answer),
-            None => known.denied(by, clock::now()).map_err(no_answer),
-        };
-        let Some(acp) = self.acp_session(permission.session) else {
+    ) -> Result<Request, EngineError> {
+        let no_answer = |source| EngineError::RequestAnswer { id: permission.id, source };
+        let Some(acp) = permission.session.and_then(|session| self.acp_session(session)) else {
             // The session has ended; the row says whether the request was answered before.
-            let mut known = self.known_permission(permission.id).await?;
-            apply(&mut known)?;
+            let mut known = self.known_request(permission.id).await?;
+            answer.apply(&mut known, by).map_err(no_answer)?;
             return Err(no_answer(AnswerError::Cancelled));
         };
         // The lock of the connection serializes concurrent answers.
         let waited = tokio::time::timeout(CONNECTION_TIMEOUT, acp.connection()).await;
         let mut connection = waited.map_err(|_| EngineError::Busy(acp.id))?;
-        let mut known = self.known_permission(permission.id).await?;
-        apply(&mut known)?;
+        let mut known = self.known_request(permission.id).await?;
+        // Without an option for a denial, the agent gets `cancelled`.
+        let option = answer.apply(&mut known, by).map_err(no_answer)?;
         let before = connection.machine.state().clone();
         let mut effects = new_effects();
         if connection.is_over || !connection.machine.decide(known.id, option.as_deref(), &mut effects) {

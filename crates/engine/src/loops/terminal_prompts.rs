@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use coven_domain::SessionId;
-use coven_domain::question_set::QuestionSetState;
-use coven_domain::terminal_prompt::TerminalPrompt;
+use coven_domain::request::Request;
 use coven_holder::process;
 
 use crate::Engine;
@@ -42,7 +41,7 @@ async fn tick(engine: &Arc<Engine>, last_output_at: &mut LastOutputAt, now: Inst
     let agents = engine.agents_at_work().await?;
     let open = engine.open_terminal_prompts().await?;
     for question in &open {
-        update_prompt(engine, question, agents.iter().any(|agent| agent.id == question.agent)).await?;
+        update_prompt(engine, question, agents.iter().any(|agent| Some(agent.id) == question.agent)).await?;
     }
     last_output_at.retain(|session, _| agents.iter().any(|agent| agent.session == Some(*session)));
     let mut quiet = Vec::new();
@@ -56,7 +55,8 @@ async fn tick(engine: &Arc<Engine>, last_output_at: &mut LastOutputAt, now: Inst
         if *last_offset != offset {
             (*last_offset, *since) = (offset, now);
         }
-        let is_asked = open.iter().any(|question| question.agent == agent.id && question.offset == offset);
+        let is_asked =
+            open.iter().any(|question| question.agent == Some(agent.id) && question.offset() == Some(offset));
         if is_asked || now.duration_since(*since) < QUIET_PERIOD {
             continue;
         }
@@ -76,13 +76,13 @@ async fn tick(engine: &Arc<Engine>, last_output_at: &mut LastOutputAt, now: Inst
 }
 
 /// Abandons a prompt whose terminal has new output. Types an answer that was not typed yet.
-async fn update_prompt(engine: &Arc<Engine>, question: &TerminalPrompt, is_at_work: bool) -> Result<(), EngineError> {
-    if question.state != QuestionSetState::Pending {
+async fn update_prompt(engine: &Arc<Engine>, question: &Request, is_at_work: bool) -> Result<(), EngineError> {
+    if !question.is_pending() {
         return engine.deliver_answer(question).await;
     }
-    let session = engine.agent_of_prompt(question.agent).await?.and_then(|agent| agent.session);
+    let session = engine.agent_of_request(question).await?.and_then(|agent| agent.session);
     let has_new_output = match session.map(|session| (session, engine.live_session(session))) {
-        Some((_, Some(live))) => live.log_end().await > question.offset,
+        Some((_, Some(live))) => Some(live.log_end().await) > question.offset(),
         // After a restart, the holder may not have answered yet.
         Some((session, None)) => !engine.session(session).await?.is_live(),
         None => true,

@@ -169,7 +169,7 @@ pub(super) fn save(
 
 /// Deletes a session's messages, checkpoint, outbox and permission requests.
 pub(super) fn delete(connection: &Connection, key: i64) -> Result<(), StoreError> {
-    for table in ["messages", "conversations", "outbox", "permissions"] {
+    for table in ["messages", "conversations", "outbox"] {
         connection.prepare_cached(&format!("DELETE FROM {table} WHERE session_key = ?1"))?.execute([key])?;
     }
     Ok(())

@@ -46,6 +46,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(13, "0013_output_events"),
     migration!(14, "0014_question_set_content"),
     migration!(15, "0015_tasks_of_operations"),
+    migration!(16, "0016_requests"),
 ];
 
 /// From this version on, every page of the file ends with its checksum.

@@ -9,16 +9,15 @@ mod listing;
 mod messages;
 pub mod migrations;
 mod operations;
-mod permissions;
 mod question_sets;
 mod readers;
 pub mod repair;
 mod repos;
+mod requests;
 mod sessions;
 mod snapshot;
 mod sweep;
 mod tasks;
-mod terminal_prompts;
 mod tx;
 mod workflows;
 
@@ -33,15 +32,14 @@ use coven_domain::entry::Entry;
 use coven_domain::event::Event;
 use coven_domain::message::StoredMessage;
 use coven_domain::operation::Operation;
-use coven_domain::permission::Permission;
 use coven_domain::question_set::QuestionSetSummary;
 use coven_domain::repo::Repo;
+use coven_domain::request::Request;
 use coven_domain::retention::Cutoffs;
 use coven_domain::session::Session;
 use coven_domain::task::{Task, TaskState};
-use coven_domain::terminal_prompt::TerminalPrompt;
 use coven_domain::workflow::WorkflowRun;
-use coven_domain::{AgentId, OperationId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
+use coven_domain::{AgentId, OperationId, RepoId, RequestId, SessionId, TaskId, Timestamp, WorkflowId};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
 use tokio::sync::Mutex;
@@ -52,8 +50,9 @@ use self::readers::Readers;
 use self::tx::{SqliteTx, Writer, Writing};
 use crate::{AcpCheckpoint, Keyframe, Publish, Render, Store, StoreError, Tx};
 use coven_domain::query::{
-    AgentQuery, ItemPlace, MessageQuery, OperationQuery, Page, PermissionQuery, RowPlace, SessionPage, SessionQuery,
-    StatePage, StatePlace, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery, TerminalPromptQuery, WorkflowQuery,
+    AgentQuery, ItemPlace, MessageQuery, OperationQuery, Page, RequestQuery, RowPlace, SessionPage, SessionQuery,
+    StatePage, StatePlace, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery, WaitingItem, WaitingQuery,
+    WorkflowQuery,
 };
 
 /// One for a long read, two for short reads in the meantime.
@@ -198,8 +197,20 @@ impl Store for SqliteStore {
         self.read(|connection| messages::acp_checkpoint(connection, id)).await
     }
 
-    async fn permissions(&self, query: &PermissionQuery) -> Result<Vec<Permission>, StoreError> {
-        self.read(|connection| permissions::list(connection, query)).await
+    async fn requests(&self, query: &RequestQuery) -> Result<Vec<Request>, StoreError> {
+        self.read(|connection| requests::list(connection, query)).await
+    }
+
+    async fn request(&self, id: RequestId) -> Result<Option<Request>, StoreError> {
+        self.read(|connection| requests::by_id(connection, id)).await
+    }
+
+    async fn waiting(&self, query: &WaitingQuery) -> Result<Vec<WaitingItem>, StoreError> {
+        self.read(|connection| requests::waiting(connection, query)).await
+    }
+
+    async fn waiting_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<WaitingItem>, StoreError> {
+        self.read(|connection| requests::with_prefix(connection, prefix, limit)).await
     }
 
     async fn task(&self, id: TaskId) -> Result<Option<Task>, StoreError> {
@@ -213,10 +224,6 @@ impl Store for SqliteStore {
     async fn tasks(&self, query: &TaskQuery) -> Result<TaskPage, StoreError> {
         let query = query.clone();
         self.read_aside(move |connection| tasks::page(connection, &query)).await
-    }
-
-    async fn waiting_tasks(&self, after: Option<&ItemPlace>, limit: usize) -> Result<Vec<Task>, StoreError> {
-        self.read(|connection| tasks::waiting(connection, after, limit)).await
     }
 
     async fn task_dependencies(&self, id: TaskId) -> Result<Vec<(TaskId, TaskState)>, StoreError> {
@@ -238,10 +245,6 @@ impl Store for SqliteStore {
         limit: usize,
     ) -> Result<Page<Agent>, StoreError> {
         self.read(|connection| agents::page(connection, query, after, limit)).await
-    }
-
-    async fn terminal_prompts(&self, query: &TerminalPromptQuery) -> Result<Vec<TerminalPrompt>, StoreError> {
-        self.read(|connection| terminal_prompts::list(connection, query)).await
     }
 
     async fn workflow(&self, id: WorkflowId) -> Result<Option<WorkflowRun>, StoreError> {

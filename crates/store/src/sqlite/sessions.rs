@@ -4,7 +4,7 @@ use coven_domain::session::{ProcessIdentity, Session};
 use coven_domain::{SessionId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, Rows, ToSql, params};
 
-use super::{RowsAfter, count, entries, from_json, integer, messages, parsed, to_json, unsigned};
+use super::{RowsAfter, count, entries, from_json, integer, messages, parsed, requests, to_json, unsigned};
 use crate::StoreError;
 
 /// A query for complete rows, with columns in the order of [`from_row`].
@@ -130,6 +130,7 @@ pub(super) fn delete(connection: &Connection, id: SessionId) -> Result<(), Store
     let key = key_of(connection, id)?.ok_or(StoreError::NotFound)?;
     entries::delete(connection, key)?;
     messages::delete(connection, key)?;
+    requests::delete_of_session(connection, key)?;
     connection.prepare_cached("DELETE FROM sessions WHERE key = ?1")?.execute([key])?;
     Ok(())
 }

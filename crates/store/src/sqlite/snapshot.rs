@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;
 
 use super::readers::Reader;
-use super::{RowsAfter, agents, events, question_sets, sessions, tasks, terminal_prompts, workflows};
+use super::{RowsAfter, agents, events, question_sets, requests, sessions, tasks, workflows};
 use crate::StoreError;
 
 /// Maximum number of rows in memory during a full snapshot.
@@ -56,7 +56,7 @@ fn rows(read: &Connection, after: Option<StatePlace>, limit: usize) -> Result<St
             StateTable::Tasks => take(&mut page.tasks, tasks::rows_after(read, row, left)?),
             StateTable::Agents => take(&mut page.agents, agents::rows_after(read, row, left)?),
             StateTable::Workflows => take(&mut page.workflows, workflows::rows_after(read, row, left)?),
-            StateTable::Questions => take(&mut page.questions, terminal_prompts::rows_after(read, row, left)?),
+            StateTable::Questions => take(&mut page.questions, requests::rows_after(read, row, left)?),
             StateTable::QuestionSets => take(&mut page.question_sets, question_sets::rows_after(read, row, left)?),
         };
         left -= taken;

@@ -91,7 +91,7 @@ fn delete_task(
     )?);
     report.questions_deleted.extend(ids(
         connection,
-        "DELETE FROM questions WHERE agent_id IN (SELECT id FROM agents WHERE task_id = ?1) RETURNING id",
+        "DELETE FROM requests WHERE agent_id IN (SELECT id FROM agents WHERE task_id = ?1) RETURNING id",
         &[&task],
     )?);
     report.agents_deleted.extend(ids(connection, "DELETE FROM agents WHERE task_id = ?1 RETURNING id", &[&task])?);

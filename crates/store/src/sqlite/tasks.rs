@@ -5,9 +5,9 @@ use coven_domain::{OperationId, TaskId, Timestamp};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
 
-use super::{PAGE_BYTES, RowsAfter, behind, count, from_json, integer, parsed, to_json, unsigned};
+use super::{PAGE_BYTES, RowsAfter, count, from_json, integer, parsed, to_json, unsigned};
 use crate::StoreError;
-use coven_domain::query::{ItemPlace, TaskCursor, TaskHistoryEntry, TaskPage, TaskQuery};
+use coven_domain::query::{TaskCursor, TaskHistoryEntry, TaskPage, TaskQuery};
 
 const COLUMNS: &str = "id, title, body, type, priority, parent_id, tags, state, reason, claimed_by, claimed_until,
     base_branch, base_commit, harness, workflow, created_at, updated_at, closed_at, deleted_at,
@@ -236,28 +236,6 @@ pub(super) fn page(connection: &Connection, query: &TaskQuery) -> Result<TaskPag
     };
     read.commit()?;
     Ok(TaskPage { tasks, total, next })
-}
-
-/// Returns tasks that need a human, by the time of their last change. An approved merge needs no one.
-pub(super) fn waiting(
-    connection: &Connection,
-    after: Option<&ItemPlace>,
-    limit: usize,
-) -> Result<Vec<Task>, StoreError> {
-    let mut statement = connection.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM tasks
-         WHERE state IN ('pending_merge', 'blocked') AND deleted_at IS NULL AND (updated_at, id) > (?1, ?2)
-             AND NOT EXISTS (SELECT 1 FROM workflows WHERE task_id = tasks.id AND state = 'pending_merge'
-                 AND progress ->> '$.approval' IS NOT NULL)
-         ORDER BY updated_at, id LIMIT ?3"
-    ))?;
-    let (at, id) = behind(after);
-    let mut rows = statement.query(params![at, id, count(limit)])?;
-    let mut tasks = Vec::new();
-    while let Some(row) = rows.next()? {
-        tasks.push(from_row(row)?);
-    }
-    Ok(tasks)
 }
 
 /// Returns tasks that were not deleted, in row order.

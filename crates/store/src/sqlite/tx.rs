@@ -3,16 +3,15 @@
 use async_trait::async_trait;
 use coven_domain::agent::Agent;
 use coven_domain::entry::Entry;
-use coven_domain::event::EventBody;
+use coven_domain::event::{EventBody, request_prefix};
 use coven_domain::operation::{Operation, OperationKind};
-use coven_domain::permission::Permission;
 use coven_domain::question_set::QuestionSet;
 use coven_domain::repo::Repo;
+use coven_domain::request::Request;
 use coven_domain::session::{Channel, Session};
 use coven_domain::task::{Task, TaskState};
-use coven_domain::terminal_prompt::TerminalPrompt;
 use coven_domain::workflow::WorkflowRun;
-use coven_domain::{AgentId, OperationId, PermissionId, QuestionId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
+use coven_domain::{AgentId, OperationId, RepoId, RequestId, SessionId, TaskId, Timestamp, WorkflowId};
 use rusqlite::Connection;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::OwnedMutexGuard;
@@ -21,8 +20,7 @@ use tokio::task::block_in_place;
 use super::connection::Lock;
 use super::events::Recorder;
 use super::{
-    agents, aside, entries, events, messages, operations, permissions, question_sets, repos, sessions, tasks,
-    terminal_prompts, workflows,
+    agents, aside, entries, events, messages, operations, question_sets, repos, requests, sessions, tasks, workflows,
 };
 use crate::{AcpCheckpointUpdate, Change, Publish, Render, StoreError, Tx};
 
@@ -176,8 +174,8 @@ impl Tx for SqliteTx {
         self.rollback_on_error(saved)
     }
 
-    async fn permission(&mut self, id: PermissionId) -> Result<Option<Permission>, StoreError> {
-        permissions::by_id(self.connection()?, id)
+    async fn request(&mut self, id: RequestId) -> Result<Option<Request>, StoreError> {
+        requests::by_id(self.connection()?, id)
     }
 
     async fn active_sessions(&mut self, channel: Channel) -> Result<u64, StoreError> {
@@ -214,10 +212,6 @@ impl Tx for SqliteTx {
 
     async fn live_agent(&mut self, task: TaskId) -> Result<Option<Agent>, StoreError> {
         agents::live_of(self.connection()?, task)
-    }
-
-    async fn terminal_prompt(&mut self, id: QuestionId) -> Result<Option<TerminalPrompt>, StoreError> {
-        terminal_prompts::by_id(self.connection()?, id)
     }
 
     async fn workflow(&mut self, id: WorkflowId) -> Result<Option<WorkflowRun>, StoreError> {
@@ -293,10 +287,10 @@ fn write(connection: &Connection, recorder: &mut Recorder, change: &Change, now:
             recorder.add(connection, format!("repo.{event}"), repo.id.to_string(), now, EventBody::Repo(repo))
         }
         Change::MessagesChanged { session, changes } => messages::change(connection, recorder, *session, changes, now),
-        Change::PermissionChanged { permission, event } => {
-            permissions::put(connection, permission)?;
-            let (kind, subject) = (format!("permission.{event}"), permission.id.to_string());
-            recorder.add(connection, kind, subject, now, EventBody::Permission(permission))
+        Change::RequestChanged { request, event } => {
+            requests::put(connection, request)?;
+            let (kind, subject) = (format!("{}.{event}", request_prefix(request.kind())), request.id.to_string());
+            recorder.add(connection, kind, subject, now, EventBody::Request(request))
         }
         Change::TaskChanged { task, event, changes, by } => {
             tasks::put(connection, task)?;
@@ -314,11 +308,6 @@ fn write(connection: &Connection, recorder: &mut Recorder, change: &Change, now:
         Change::AgentChanged { agent, event } => {
             agents::put(connection, agent)?;
             recorder.add(connection, format!("agent.{event}"), agent.id.to_string(), now, EventBody::Agent(agent))
-        }
-        Change::TerminalPromptChanged { question, event } => {
-            terminal_prompts::put(connection, question)?;
-            let (kind, subject) = (format!("terminal_prompt.{event}"), question.id.to_string());
-            recorder.add(connection, kind, subject, now, EventBody::TerminalPrompt(question))
         }
         Change::RunChanged { workflow, event } => {
             workflows::put(connection, workflow)?;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use coven_domain::message::{Chunk, Message, MessageChange, Role, TextKind};
-use coven_domain::permission::{AnsweredBy, Permission, PermissionOption, PermissionState};
-use coven_domain::query::{MessageQuery, PermissionQuery};
+use coven_domain::query::{MessageQuery, RequestQuery, RequestScope, WaitingItem, WaitingQuery};
+use coven_domain::request::{AnsweredBy, PermissionOption, Request, RequestAnswer, RequestKind, RequestSource};
 use coven_domain::session::{Channel, Session, SessionState};
-use coven_domain::{MessageId, PermissionId};
+use coven_domain::{MessageId, RequestId};
 use coven_store::{AcpCheckpoint, AcpCheckpointUpdate, Change, Store, StoreError};
 use serde_json::json;
 
@@ -111,49 +111,42 @@ async fn save(store: &dyn Store, progress: &AcpCheckpointUpdate<'_>) -> Result<(
     tx.commit().await.map(drop)
 }
 
-fn permission(nth: u32) -> Permission {
-    let id: PermissionId = format!("{nth:08x}-0000-4000-b000-{nth:012x}").parse().expect("an id");
-    Permission {
-        id,
-        session: super::samples::id(1),
-        state: PermissionState::Pending,
-        title: "touch x".into(),
-        options: vec![PermissionOption { id: "y".into(), name: "Yes".into(), kind: "allow_once".into() }],
-        tool_call: json!({ "toolCallId": "c" }),
-        answer: None,
-        answered_by: None,
-        created_at: at(i64::from(nth)),
-        answered_at: None,
-    }
+fn permission(nth: u32) -> Request {
+    let id: RequestId = format!("{nth:08x}-0000-4000-b000-{nth:012x}").parse().expect("an id");
+    let options = vec![PermissionOption { id: "y".into(), name: "Yes".into(), kind: "allow_once".into() }];
+    let content = (options, json!({ "toolCallId": "c" }));
+    let what = (id, RequestSource::Acp);
+    Request::permission(what, super::samples::id(1), "touch x".into(), content, at(i64::from(nth)))
 }
 
 pub async fn pending_permissions_are_listed_oldest_first_until_answered(store: Arc<dyn Store>) {
     create(&*store, [running(1), running(2)]).await;
     for nth in [2, 1] {
-        let change = Change::PermissionChanged { permission: permission(nth), event: "requested" };
+        let change = Change::RequestChanged { request: permission(nth), event: "requested" };
         record(&*store, change).await.expect("a request");
     }
-    let pending = store.permissions(&PermissionQuery::default()).await.expect("a read");
+    let pending = store.requests(&RequestQuery::default()).await.expect("a read");
     assert_eq!(pending, [permission(1), permission(2)]);
 
     let mut answered = permission(1);
-    answered.answered("y", AnsweredBy::From(id(2)), at(9)).expect("a pending request");
-    let change = Change::PermissionChanged { permission: answered.clone(), event: "answered" };
+    answered.answered(RequestAnswer::Option("y".into()), AnsweredBy::From(id(2)), at(9)).expect("a pending request");
+    let change = Change::RequestChanged { request: answered.clone(), event: "answered" };
     record(&*store, change).await.expect("an answer");
 
-    let left = store.permissions(&PermissionQuery::default()).await.expect("a read");
+    let left = store.requests(&RequestQuery::default()).await.expect("a read");
     assert_eq!(left, [permission(2)]);
-    let every = PermissionQuery {
-        include_settled: true,
-        session: Some(id(1)),
-        prefix: Some("00000001".into()),
-        ..PermissionQuery::default()
-    };
-    assert_eq!(store.permissions(&every).await.expect("a read"), [answered.clone()]);
-    let others = PermissionQuery { include_settled: true, session: Some(id(2)), ..PermissionQuery::default() };
-    assert_eq!(store.permissions(&others).await.expect("a read"), []);
+    let every = RequestQuery { scope: RequestScope::All, session: Some(id(1)), ..RequestQuery::default() };
+    assert_eq!(store.requests(&every).await.expect("a read"), [answered.clone(), permission(2)]);
+    let others = RequestQuery { session: Some(id(2)), ..every.clone() };
+    assert_eq!(store.requests(&others).await.expect("a read"), []);
+    let inputs = RequestQuery { kinds: vec![RequestKind::Input], ..every };
+    assert_eq!(store.requests(&inputs).await.expect("a read"), []);
+    let found = store.waiting_with_prefix("00000001-0", 10).await.expect("a read");
+    assert_eq!(found, [WaitingItem::Request(Box::new(answered.clone()))]);
+    let waiting = store.waiting(&WaitingQuery { limit: 10, ..WaitingQuery::default() }).await.expect("a read");
+    assert_eq!(waiting, [WaitingItem::Request(Box::new(permission(2)))]);
     let mut tx = store.begin().await.expect("a transaction");
-    assert_eq!(tx.permission(answered.id).await.expect("a read"), Some(answered));
+    assert_eq!(tx.request(answered.id).await.expect("a read"), Some(answered));
 }
 
 pub async fn a_sacrificed_acp_session_leaves_nothing(store: Arc<dyn Store>) {
@@ -170,14 +163,14 @@ pub async fn a_sacrificed_acp_session_leaves_nothing(store: Arc<dyn Store>) {
         lines: &lines,
     };
     save(&*store, &update).await.expect("a checkpoint");
-    let change = Change::PermissionChanged { permission: permission(1), event: "requested" };
+    let change = Change::RequestChanged { request: permission(1), event: "requested" };
     record(&*store, change).await.expect("a request");
 
     record(&*store, Change::SessionSacrificed(id(1))).await.expect("a sacrifice");
 
     assert_eq!(store.messages(id(1), &MessageQuery::default()).await.expect("a read"), []);
     assert_eq!(store.acp_checkpoint(id(1)).await.expect("a read"), None);
-    assert_eq!(store.permissions(&PermissionQuery::default()).await.expect("a read"), []);
+    assert_eq!(store.requests(&RequestQuery::default()).await.expect("a read"), []);
 }
 
 pub async fn active_sessions_are_counted_by_channel_and_repo(store: Arc<dyn Store>) {

@@ -6,13 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::task::{Attempt, convert, merge_copy, merge_state, placeholder};
 use super::{Legacy, LegacyAgent, LegacyQuestion, LegacyTask, LegacyWorkflow, SkippedItem, Source, task_id};
 use coven_domain::agent::{Agent, AgentState};
-use coven_domain::question_set::QuestionSetState;
+use coven_domain::request::{AnsweredBy, Request, RequestAnswer, RequestState};
 use coven_domain::task::links::{self, Links};
 use coven_domain::task::{Task, TaskState};
-use coven_domain::terminal_prompt::TerminalPrompt;
 use coven_domain::text::one_line;
 use coven_domain::workflow::{RunProgress, WorkflowRun, WorkflowState};
-use coven_domain::{AgentId, QuestionId, TaskId, WorkflowId};
+use coven_domain::{AgentId, RequestId, TaskId, WorkflowId};
 
 const MAX_NAME_CHARS: usize = 200;
 
@@ -22,7 +21,7 @@ pub struct Known {
     pub tasks: BTreeSet<TaskId>,
     pub agents: BTreeSet<AgentId>,
     pub workflows: BTreeSet<WorkflowId>,
-    pub questions: BTreeSet<QuestionId>,
+    pub questions: BTreeSet<RequestId>,
     /// The newest agent of each task.
     pub agent_of: BTreeMap<TaskId, AgentId>,
 }
@@ -41,7 +40,7 @@ pub struct Import {
     pub tasks: Vec<Task>,
     pub agents: Vec<Agent>,
     pub workflows: Vec<WorkflowRun>,
-    pub questions: Vec<TerminalPrompt>,
+    pub questions: Vec<Request>,
     /// Records that already exist and stay unchanged.
     pub known: Counts,
     pub left: Vec<SkippedItem>,
@@ -90,7 +89,7 @@ pub fn import(legacy: &Legacy, known: &Known) -> Import {
             workflow => drop(workflows.insert(workflow.id, workflow)),
         }
     }
-    let mut questions: BTreeMap<QuestionId, TerminalPrompt> = BTreeMap::new();
+    let mut questions: BTreeMap<RequestId, Request> = BTreeMap::new();
     for found in &legacy.questions {
         let what = format!("question {}", found.id);
         match agent_of.get(&task_id(&found.task)) {
@@ -339,22 +338,20 @@ fn workflow(found: &LegacyWorkflow, agent_of: &BTreeMap<TaskId, AgentId>) -> Wor
 }
 
 /// Converts a question. An unanswered one is abandoned: its agent has ended.
-fn question(found: &LegacyQuestion, agent: AgentId) -> TerminalPrompt {
+fn question(found: &LegacyQuestion, agent: AgentId) -> Request {
     let asked = found.asked_at.or(found.answered_at).unwrap_or(found.source.modified_at);
     let answered = found.answered_at.unwrap_or(found.source.modified_at).not_before(asked);
-    let state = if found.is_answered { QuestionSetState::Completed } else { QuestionSetState::Abandoned };
-    TerminalPrompt {
-        id: found.id(),
-        agent,
+    let state = if found.is_answered { RequestState::Answered } else { RequestState::Cancelled };
+    // The agent has ended, so there is nothing left to deliver.
+    let line = |text: &String| RequestAnswer::Line { text: text.clone(), is_delivered: true };
+    Request {
+        agent: Some(agent),
         state,
-        prompt: prompt_with_options(found),
-        offset: 0,
-        answer: found.answer.clone(),
-        // The agent has ended, so there is nothing left to deliver.
-        is_delivered: true,
-        created_at: asked,
+        answer: found.answer.as_ref().map(line),
+        answered_by: found.is_answered.then_some(AnsweredBy::Human),
         updated_at: answered,
         answered_at: found.is_answered.then_some(answered),
+        ..Request::input(found.id(), None, prompt_with_options(found), 0, asked)
     }
 }
 

@@ -14,7 +14,7 @@ use coven_domain::agent::AgentState;
 use coven_domain::question::Choice;
 use coven_domain::task::TaskState;
 use coven_domain::workflow::{StepResult, WorkflowState};
-use coven_domain::{AgentId, QuestionId, TaskId, Timestamp, WorkflowId};
+use coven_domain::{AgentId, RequestId, TaskId, Timestamp, WorkflowId};
 
 /// Namespace of the ids, which are derived from names so that a record gets the same id in every import.
 const NAMESPACE: Uuid = uuid!("6b0c5a86-4f0f-4c52-9d5a-0f6f3ad1c0e7");
@@ -210,7 +210,7 @@ impl LegacyWorkflow {
 }
 
 impl LegacyQuestion {
-    pub fn id(&self) -> QuestionId {
-        QuestionId::from_uuid(uuid_of("question", &self.id))
+    pub fn id(&self) -> RequestId {
+        RequestId::from_uuid(uuid_of("question", &self.id))
     }
 }

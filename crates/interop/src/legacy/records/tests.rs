@@ -2,7 +2,7 @@
 
 use super::*;
 use coven_domain::agent::Agent;
-use coven_domain::question_set::QuestionSetState;
+use coven_domain::request::RequestState;
 use coven_domain::task::{Task, TaskKind};
 
 const SEEN: Timestamp = Timestamp::from_millis(9_000);
@@ -244,7 +244,7 @@ fn a_question_belongs_to_the_agent_of_its_task() {
     let legacy =
         Legacy { agents: vec![agent("a", AgentState::Running)], questions: vec![question("a")], ..Legacy::default() };
     let asked = &imported(&legacy).questions[0];
-    assert_eq!((asked.state, asked.agent), (QuestionSetState::Abandoned, legacy.agents[0].id()));
+    assert_eq!((asked.state, asked.agent), (RequestState::Cancelled, Some(legacy.agents[0].id())));
     assert_eq!((asked.answer.clone(), asked.answered_at), (None, None));
     for answer in ["yes", "later"] {
         let answered = LegacyQuestion {
@@ -255,8 +255,8 @@ fn a_question_belongs_to_the_agent_of_its_task() {
         };
         let import = imported(&Legacy { questions: vec![answered], ..legacy.clone() });
         let asked = &import.questions[0];
-        assert_eq!((asked.state, asked.answered_at), (QuestionSetState::Completed, Some(SEEN)));
-        assert_eq!((asked.answer.as_deref(), asked.is_delivered), (Some(answer), true));
+        assert_eq!((asked.state, asked.answered_at), (RequestState::Answered, Some(SEEN)));
+        assert_eq!((asked.answer_text().as_deref(), asked.undelivered()), (Some(answer), None));
     }
     let alone = imported(&Legacy { questions: vec![question("a")], ..Legacy::default() });
     assert_eq!(left(&alone), [("question q-1", "task a has no known agent")]);
