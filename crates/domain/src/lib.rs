@@ -2,6 +2,7 @@
 
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
+pub mod activity;
 pub mod agent;
 pub mod conversation;
 pub mod entry;

@@ -1,0 +1,426 @@
+//! What the agent of a live session is doing, and how observations of several sources decide it.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::lifecycle::Lifecycle;
+use crate::text::one_line;
+use crate::{Timestamp, string_enum};
+
+/// How long a weaker source must say the same, while the stronger one is silent, before it overrides the stronger one.
+pub const OVERRIDE_DELAY: Duration = Duration::from_millis(400);
+/// Number of observations kept per session.
+pub const MAX_OBSERVATIONS: usize = 100;
+const DETAIL_CHARS: usize = 200;
+
+string_enum! {
+    pub enum Activity {
+        Working = "working",
+        /// The agent waits for an approval.
+        Permission = "permission",
+        /// The agent waits for an answer.
+        Question = "question",
+        /// The turn is over.
+        Idle = "idle",
+        /// The agent reached a quota or a rate limit.
+        Limited = "limited",
+        /// No source has reported anything.
+        Unknown = "unknown",
+    }
+}
+
+impl Activity {
+    /// Reports whether a human should look at the session.
+    pub const fn concerns_a_human(self) -> bool {
+        match self {
+            Self::Permission | Self::Question | Self::Idle | Self::Limited => true,
+            Self::Working | Self::Unknown => false,
+        }
+    }
+
+    /// Reports whether the agent waits for a human.
+    pub const fn needs_a_human(self) -> bool {
+        matches!(self, Self::Permission | Self::Question)
+    }
+}
+
+string_enum! {
+    pub enum ActivityFact {
+        /// The agent works on a turn or runs a tool.
+        Worked = "worked",
+        PermissionAsked = "permission_asked",
+        QuestionAsked = "question_asked",
+        /// A permission or question was answered, or its dialog closed.
+        Settled = "settled",
+        TurnEnded = "turn_ended",
+        /// The agent does not work: its turn is over, or it waits for an answer.
+        Rested = "rested",
+        LimitReached = "limit_reached",
+        /// The evidence is gone.
+        Lost = "lost",
+    }
+}
+
+impl Lifecycle for Activity {
+    type Fact = ActivityFact;
+
+    const NOUN: &'static str = "activity";
+    const STATES: &'static [Self] = Self::ALL;
+    const FACTS: &'static [ActivityFact] = ActivityFact::ALL;
+    const TRANSITIONS: &'static [(Self, ActivityFact, Self)] = {
+        use Activity::*;
+        use ActivityFact as On;
+        &[
+            (Unknown, On::Worked, Working),
+            (Unknown, On::PermissionAsked, Permission),
+            (Unknown, On::QuestionAsked, Question),
+            (Unknown, On::TurnEnded, Idle),
+            (Unknown, On::Rested, Idle),
+            (Unknown, On::LimitReached, Limited),
+            (Working, On::Worked, Working),
+            (Working, On::PermissionAsked, Permission),
+            (Working, On::QuestionAsked, Question),
+            (Working, On::TurnEnded, Idle),
+            (Working, On::Rested, Idle),
+            (Working, On::LimitReached, Limited),
+            (Working, On::Lost, Unknown),
+            (Permission, On::Worked, Working),
+            (Permission, On::PermissionAsked, Permission),
+            (Permission, On::QuestionAsked, Question),
+            (Permission, On::Settled, Working),
+            (Permission, On::TurnEnded, Idle),
+            (Permission, On::LimitReached, Limited),
+            (Permission, On::Lost, Unknown),
+            (Question, On::Worked, Working),
+            (Question, On::PermissionAsked, Permission),
+            (Question, On::QuestionAsked, Question),
+            (Question, On::Settled, Working),
+            (Question, On::TurnEnded, Idle),
+            (Question, On::LimitReached, Limited),
+            (Question, On::Lost, Unknown),
+            (Idle, On::Worked, Working),
+            (Idle, On::PermissionAsked, Permission),
+            (Idle, On::QuestionAsked, Question),
+            (Idle, On::TurnEnded, Idle),
+            (Idle, On::Rested, Idle),
+            (Idle, On::LimitReached, Limited),
+            (Idle, On::Lost, Unknown),
+            (Limited, On::Worked, Working),
+            (Limited, On::PermissionAsked, Permission),
+            (Limited, On::QuestionAsked, Question),
+            (Limited, On::TurnEnded, Idle),
+            (Limited, On::LimitReached, Limited),
+            (Limited, On::Lost, Unknown),
+        ]
+    };
+}
+
+string_enum! {
+    /// Where an observation comes from, strongest first.
+    pub enum ActivitySource {
+        /// The agent's protocol (ACP).
+        Protocol = "protocol",
+        /// A hook of the agent program.
+        Hook = "hook",
+        /// The title, a notification or another sequence in the terminal's output.
+        Signal = "signal",
+        /// A rule about the text on the screen.
+        Screen = "screen",
+        /// The state of the process.
+        Process = "process",
+    }
+}
+
+/// One report of a source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observation {
+    pub source: ActivitySource,
+    pub fact: ActivityFact,
+    /// What the agent wants or does, on one line.
+    pub detail: Option<String>,
+    pub at: Timestamp,
+}
+
+impl Observation {
+    pub fn new(source: ActivitySource, fact: ActivityFact, detail: Option<&str>, at: Timestamp) -> Self {
+        let detail = detail.map(|detail| one_line(detail, DETAIL_CHARS)).filter(|detail| !detail.is_empty());
+        Self { source, fact, detail, at }
+    }
+}
+
+/// An observation with its effect, as `coven why` shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JudgedObservation {
+    pub number: u64,
+    pub observation: Observation,
+    pub verdict: Verdict,
+}
+
+string_enum! {
+    /// The effect of an observation.
+    pub enum Verdict {
+        /// It changed the activity.
+        Changed = "changed",
+        /// The activity was the same already.
+        Confirmed = "confirmed",
+        /// A stronger source says something else; it counts if that source stays silent.
+        Held = "held",
+        /// It does not apply to the current activity.
+        Ignored = "ignored",
+    }
+}
+
+/// The activity of a session, as stored in its record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActivityStatus {
+    pub activity: Activity,
+    pub since: Option<Timestamp>,
+    pub source: Option<ActivitySource>,
+    pub detail: Option<String>,
+    /// It changed to something that concerns a human, and no client has looked since.
+    pub is_unseen: bool,
+}
+
+impl Default for ActivityStatus {
+    fn default() -> Self {
+        Self { activity: Activity::Unknown, since: None, source: None, detail: None, is_unseen: false }
+    }
+}
+
+impl ActivityStatus {
+    /// Records that a client looked at the session. Returns whether that changed anything.
+    pub fn seen(&mut self) -> bool {
+        std::mem::take(&mut self.is_unseen)
+    }
+}
+
+/// Decides the activity of one session from the observations of all sources.
+#[derive(Debug, Clone, Default)]
+pub struct ActivityTracker {
+    status: ActivityStatus,
+    /// Subagents and background tasks that are running.
+    background: u32,
+    /// The turn ended while background tasks were running.
+    is_turn_over: bool,
+    /// The newest observation that waits for a stronger source to stay silent.
+    held: Option<Observation>,
+}
+
+impl ActivityTracker {
+    pub fn new(status: ActivityStatus) -> Self {
+        Self { status, ..Self::default() }
+    }
+
+    pub const fn status(&self) -> &ActivityStatus {
+        &self.status
+    }
+
+    /// Records that a client looked at the session. Returns whether that changed anything.
+    pub fn seen(&mut self) -> bool {
+        self.status.seen()
+    }
+
+    /// Applies an observation.
+    pub fn observe(&mut self, observation: Observation) -> Verdict {
+        let Ok(next) = self.status.activity.after(observation.fact) else { return Verdict::Ignored };
+        let is_weaker = self.status.source.is_some_and(|current| observation.source > current);
+        if is_weaker && self.status.activity != Activity::Unknown {
+            if next == self.status.activity {
+                // Both agree, so an earlier contradiction of the weaker source is void.
+                if self.held.as_ref().is_some_and(|held| held.source >= observation.source) {
+                    self.held = None;
+                }
+                return Verdict::Confirmed;
+            }
+            // A repetition does not start the delay again.
+            let is_repeated = self.held.as_ref().is_some_and(|held| held.fact == observation.fact);
+            let is_stronger_held = self.held.as_ref().is_some_and(|held| held.source < observation.source);
+            if !is_repeated && !is_stronger_held {
+                self.held = Some(observation);
+            }
+            return Verdict::Held;
+        }
+        self.held = None;
+        self.apply(next, observation)
+    }
+
+    /// Returns the time at which a held observation takes effect.
+    pub fn due_at(&self) -> Option<Timestamp> {
+        self.held.as_ref().map(|held| held.at.after(OVERRIDE_DELAY))
+    }
+
+    /// Applies the held observation if it is due. Returns it with its verdict.
+    pub fn apply_due(&mut self, now: Timestamp) -> Option<(Observation, Verdict)> {
+        if self.due_at()? > now {
+            return None;
+        }
+        let held = self.held.take()?;
+        let next = self.status.activity.after(held.fact).ok()?;
+        let verdict = self.apply(next, held.clone());
+        Some((held, verdict))
+    }
+
+    /// Sets the number of subagents and background tasks that are running.
+    pub fn set_background(&mut self, count: u32, at: Timestamp) -> bool {
+        self.background = count;
+        if count == 0 && self.is_turn_over && self.status.activity == Activity::Working {
+            let source = self.status.source.unwrap_or(ActivitySource::Hook);
+            return self.observe(Observation::new(source, ActivityFact::TurnEnded, None, at)) == Verdict::Changed;
+        }
+        false
+    }
+
+    pub const fn background(&self) -> u32 {
+        self.background
+    }
+
+    fn apply(&mut self, next: Activity, observation: Observation) -> Verdict {
+        let Observation { source, fact, mut detail, at } = observation;
+        let mut next = next;
+        self.is_turn_over = matches!(fact, ActivityFact::TurnEnded | ActivityFact::Rested);
+        if next == Activity::Idle && self.background > 0 {
+            next = Activity::Working;
+            let tasks = if self.background == 1 { "background task" } else { "background tasks" };
+            detail = Some(format!("{} {tasks}", self.background));
+        }
+        let is_same = next == self.status.activity;
+        let has_new_detail = detail.is_some() && detail != self.status.detail;
+        if is_same && !(has_new_detail && next.concerns_a_human()) {
+            // A repetition by a stronger source makes that source the authority.
+            self.status.source = self.status.source.map(|known| known.min(source)).or(Some(source));
+            if has_new_detail {
+                self.status.detail = detail;
+            }
+            return Verdict::Confirmed;
+        }
+        self.status = ActivityStatus {
+            activity: next,
+            since: if is_same { self.status.since } else { Some(at) },
+            source: Some(source),
+            detail,
+            is_unseen: next.concerns_a_human(),
+        };
+        Verdict::Changed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(millis: i64) -> Timestamp {
+        Timestamp::from_millis(millis)
+    }
+
+    fn said(source: ActivitySource, fact: ActivityFact, millis: i64) -> Observation {
+        Observation::new(source, fact, None, at(millis))
+    }
+
+    fn tracker(observations: &[(ActivitySource, ActivityFact, i64)]) -> ActivityTracker {
+        let mut tracker = ActivityTracker::default();
+        for (source, fact, millis) in observations {
+            tracker.observe(said(*source, *fact, *millis));
+        }
+        tracker
+    }
+
+    use ActivityFact::*;
+    use ActivitySource::{Hook, Protocol, Screen, Signal};
+
+    #[test]
+    fn the_default_is_unknown_and_the_first_source_decides() {
+        let mut it = ActivityTracker::default();
+        assert_eq!(it.status().activity, Activity::Unknown);
+        assert_eq!(it.observe(said(Screen, QuestionAsked, 1)), Verdict::Changed);
+        assert_eq!((it.status().activity, it.status().source), (Activity::Question, Some(Screen)));
+        assert!(it.status().is_unseen);
+        assert!(it.seen() && !it.status().is_unseen && !it.seen());
+    }
+
+    #[test]
+    fn every_state_says_what_each_fact_does() {
+        for state in Activity::ALL {
+            for fact in [Worked, PermissionAsked, QuestionAsked, TurnEnded, LimitReached] {
+                assert!(state.after(fact).is_ok(), "{state} {fact}");
+            }
+        }
+        for waiting in [Activity::Permission, Activity::Question, Activity::Limited] {
+            assert!(waiting.after(Rested).is_err(), "{waiting}: a title cannot close it");
+        }
+        for other in [Activity::Working, Activity::Idle, Activity::Unknown, Activity::Limited] {
+            assert!(other.after(Settled).is_err(), "{other}: nothing to settle");
+        }
+    }
+
+    #[test]
+    fn a_stronger_source_overrides_immediately() {
+        let it = tracker(&[(Screen, Worked, 1), (Signal, TurnEnded, 2), (Hook, PermissionAsked, 3)]);
+        assert_eq!((it.status().activity, it.status().source), (Activity::Permission, Some(Hook)));
+        let it = tracker(&[(Hook, Worked, 1), (Protocol, TurnEnded, 2)]);
+        assert_eq!(it.status().activity, Activity::Idle);
+    }
+
+    #[test]
+    fn a_weaker_source_overrides_only_after_silence_of_the_stronger_one() {
+        // Esc fires no hook, but the title says that the agent rests.
+        let mut it = tracker(&[(Hook, Worked, 0)]);
+        assert_eq!(it.observe(said(Signal, Rested, 100)), Verdict::Held);
+        assert_eq!(it.apply_due(at(499)), None);
+        // Repetitions do not extend the delay.
+        assert_eq!(it.observe(said(Signal, Rested, 450)), Verdict::Held);
+        let (held, verdict) = it.apply_due(at(500)).expect("the delay has passed");
+        assert_eq!((held.at, verdict), (at(100), Verdict::Changed));
+        assert_eq!((it.status().activity, it.status().source), (Activity::Idle, Some(Signal)));
+    }
+
+    #[test]
+    fn a_late_title_never_overrides_a_newer_hook() {
+        let mut it = tracker(&[(Hook, TurnEnded, 0), (Signal, Worked, 10), (Hook, TurnEnded, 200)]);
+        assert_eq!((it.due_at(), it.apply_due(at(9999))), (None, None));
+        // The weaker source takes its contradiction back.
+        assert_eq!(it.observe(said(Signal, Worked, 300)), Verdict::Held);
+        assert_eq!(it.observe(said(Signal, Rested, 350)), Verdict::Confirmed);
+        assert_eq!(it.apply_due(at(9999)), None);
+        assert_eq!(it.status().activity, Activity::Idle);
+    }
+
+    #[test]
+    fn a_title_that_rests_closes_no_permission_but_work_does() {
+        let mut it = tracker(&[(Hook, Worked, 0), (Hook, PermissionAsked, 10)]);
+        assert_eq!(it.observe(said(Signal, Rested, 20)), Verdict::Ignored);
+        assert_eq!(it.observe(said(Signal, Worked, 1000)), Verdict::Held);
+        assert!(it.apply_due(at(1400)).is_some());
+        assert_eq!(it.status().activity, Activity::Working);
+    }
+
+    #[test]
+    fn background_tasks_keep_a_session_working() {
+        let mut it = tracker(&[(Hook, Worked, 0)]);
+        it.set_background(2, at(1));
+        it.observe(said(Hook, TurnEnded, 2));
+        assert_eq!(
+            (it.status().activity, it.status().detail.as_deref()),
+            (Activity::Working, Some("2 background tasks"))
+        );
+        assert!(!it.set_background(1, at(3)));
+        assert!(it.set_background(0, at(4)));
+        assert_eq!((it.status().activity, it.status().since), (Activity::Idle, Some(at(4))));
+        // Work that is not over does not become idle when a subagent ends.
+        let mut it = tracker(&[(Hook, Worked, 0)]);
+        it.set_background(1, at(1));
+        assert!(!it.set_background(0, at(2)));
+        assert_eq!(it.status().activity, Activity::Working);
+    }
+
+    #[test]
+    fn a_new_detail_of_the_same_state_is_a_change_and_keeps_since() {
+        let mut it = ActivityTracker::default();
+        it.observe(Observation::new(Hook, PermissionAsked, Some("wants to run: ls"), at(1)));
+        it.seen();
+        let next = Observation::new(Hook, PermissionAsked, Some("wants to run: rm x"), at(9));
+        assert_eq!(it.observe(next), Verdict::Changed);
+        assert_eq!((it.status().since, it.status().is_unseen), (Some(at(1)), true));
+        assert_eq!(it.observe(said(Hook, PermissionAsked, 10)), Verdict::Confirmed);
+    }
+}
