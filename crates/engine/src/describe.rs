@@ -91,7 +91,7 @@ impl Engine {
             };
             let mut argv = found.clone().unwrap_or_else(|| vec![program.clone()]);
             match harness.terminal_args(&placeholder, &[]) {
-                Ok((args, _)) => argv.extend(args),
+                Ok(args) => argv.extend(args.all()),
                 Err(_) => argv.extend(harness.acp_args.iter().flatten().cloned()),
             }
             records.push(HarnessInfo {

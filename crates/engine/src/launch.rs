@@ -433,11 +433,12 @@ impl Engine {
                 if let Some(call) = call {
                     return Ok(plan(call, String::new(), Some(harness)));
                 }
-                let (args, typed) = harness
+                let args = harness
                     .terminal_args(prompt, more_args)
                     .map_err(|reason| EngineError::NoTerminalMode { id: harness.id.clone(), reason })?;
                 let mut argv = self.installed_program(harness, env)?;
-                argv.extend(args);
+                let typed = args.typed.clone();
+                argv.extend(args.all());
                 Ok(plan(argv, typed, Some(harness)))
             }
         }

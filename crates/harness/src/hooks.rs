@@ -19,6 +19,13 @@ pub struct Hooks {
     pub answer: fn(payload: &Value, &HookAnswer<'_>) -> Option<String>,
 }
 
+/// Each agent has one constant, so the same hooks have the same address.
+impl PartialEq for Hooks {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
 /// The launch that hooks are added to.
 #[derive(Debug, Clone, Copy)]
 pub struct HookSetup<'a> {
@@ -50,12 +57,20 @@ pub enum HookMeaning {
     /// The agent reported its start, so its hooks work.
     Started,
     /// The agent's own id of the conversation, and its transcript if the agent names it.
-    Conversation { id: String, transcript: Option<String> },
-    Activity { fact: ActivityFact, detail: Option<String> },
+    Conversation {
+        id: String,
+        transcript: Option<String>,
+    },
+    Activity {
+        fact: ActivityFact,
+        detail: Option<String>,
+    },
     /// A request that the hook waits for, or only reports.
     Asked(HookRequest),
     /// Requests were settled in the agent's own dialog: those with this key, or all of the session.
-    Settled { key: Option<String> },
+    Settled {
+        key: Option<String>,
+    },
     /// A subagent or background task started (`1`) or ended (`-1`).
     BackgroundChanged(i32),
     /// Number of subagents and background tasks that are running.
@@ -74,8 +89,14 @@ pub struct HookRequest {
 #[derive(Debug, Clone, PartialEq)]
 pub enum HookRequestBody {
     /// `title` says what the agent wants to do, such as `wants to run: cargo test`.
-    Permission { title: String, options: Vec<PermissionOption>, tool_call: Value },
-    Question { questions: Vec<Question> },
+    Permission {
+        title: String,
+        options: Vec<PermissionOption>,
+        tool_call: Value,
+    },
+    Question {
+        questions: Vec<Question>,
+    },
 }
 
 /// The answer of a human to a request.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::{Agent, DefaultChoice, Missing};
 use crate::agents;
+use crate::hooks::Hooks;
 use crate::print_mode::{self, PrintMode};
 
 /// How coven passes the prompt to the program.
@@ -207,6 +208,8 @@ pub struct Harness {
     pub note: String,
     pub is_builtin: bool,
     pub default_choice: DefaultChoice,
+    /// How the program reports to coven, if it can.
+    pub hooks: Option<&'static Hooks>,
 }
 
 impl From<&Agent> for Harness {
@@ -234,6 +237,7 @@ impl From<&Agent> for Harness {
             note: agent.note.to_owned(),
             is_builtin: true,
             default_choice: agent.default_choice,
+            hooks: None,
         }
     }
 }
@@ -262,6 +266,7 @@ impl Harness {
             note: String::new(),
             is_builtin: false,
             default_choice: choice(id),
+            hooks: None,
         }
     }
 
@@ -311,22 +316,39 @@ impl Harness {
 
     /// Returns the program's arguments and the text to type once it is running. `more` are extra arguments for this
     /// session only.
-    pub fn terminal_args(&self, prompt: &Prompt, more: &[String]) -> Result<(Vec<String>, String), Missing> {
+    pub fn terminal_args(&self, prompt: &Prompt, more: &[String]) -> Result<TerminalArgs, Missing> {
         let mode = self.terminal.as_ref().map_err(|missing| *missing)?;
-        let mut args = [&mode.args, &self.added_args, more].concat();
-        if prompt.is_empty() {
-            return Ok((args, String::new()));
+        let before = [&mode.args, &self.added_args, more].concat();
+        let (mut with_prompt, mut typed) = (Vec::new(), String::new());
+        if !prompt.is_empty() {
+            let text = prompt.as_str().to_owned();
+            match &mode.prompt {
+                PromptStyle::Last => with_prompt.push(text),
+                PromptStyle::AfterDashes => with_prompt.extend(["--".to_owned(), text]),
+                PromptStyle::Flag(flag) => with_prompt.extend([flag.clone(), text]),
+                PromptStyle::FlagEquals(flag) => with_prompt.push(format!("{flag}={text}")),
+                PromptStyle::Typed => typed = text,
+                PromptStyle::None => {}
+            }
         }
-        let text = prompt.as_str().to_owned();
-        match &mode.prompt {
-            PromptStyle::Last => args.push(text),
-            PromptStyle::AfterDashes => args.extend(["--".to_owned(), text]),
-            PromptStyle::Flag(flag) => args.extend([flag.clone(), text]),
-            PromptStyle::FlagEquals(flag) => args.push(format!("{flag}={text}")),
-            PromptStyle::Typed => return Ok((args, text)),
-            PromptStyle::None => {}
-        }
-        Ok((args, String::new()))
+        Ok(TerminalArgs { before, with_prompt, typed })
+    }
+}
+
+/// Arguments of a program in a terminal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TerminalArgs {
+    pub before: Vec<String>,
+    /// The last arguments, which contain the prompt.
+    pub with_prompt: Vec<String>,
+    /// Text to type once the program is running.
+    pub typed: String,
+}
+
+impl TerminalArgs {
+    /// Returns all arguments.
+    pub fn all(self) -> Vec<String> {
+        [self.before, self.with_prompt].concat()
     }
 }
 
@@ -396,7 +418,8 @@ mod tests {
         let args = |style: PromptStyle| {
             let terminal = Ok(TerminalMode { prompt: style, args: strings(&["a"]) });
             let harness = Harness { terminal, ..builtin().remove(0) };
-            harness.terminal_args(&prompt, &[]).expect("a terminal")
+            let args = harness.terminal_args(&prompt, &[]).expect("a terminal");
+            (args.clone().all(), args.typed)
         };
         let text = prompt.as_str().to_owned();
         assert_eq!(args(PromptStyle::Last), (vec!["a".into(), text.clone()], String::new()));
@@ -415,7 +438,7 @@ mod tests {
         let codex = harnesses.iter().find(|harness| harness.id == "codex").expect("still there");
         assert_eq!((codex.identity.as_str(), codex.is_builtin, harnesses.len()), ("codex", true, builtin().len()));
         let prompt = Prompt::parse("fix it").expect("text");
-        let (args, _) = codex.terminal_args(&prompt, &["-x".to_owned()]).expect("a terminal");
+        let args = codex.terminal_args(&prompt, &["-x".to_owned()]).expect("a terminal").all();
         assert_eq!(args, ["--disable", "daemon_auto_start", "--model", "opus", "-x", "--", "fix it"]);
         assert!(entry.check("mine").expect_err("not a built-in harness").starts_with("program:"));
     }
@@ -448,7 +471,7 @@ mod tests {
             all(&config).into_iter().find(|harness| harness.id == "cline").expect("cline supports ACP")
         };
         assert!(cline("{}").terminal_args(&prompt, &[]).expect_err("untried").0.contains("harnesses.cline.prompt"));
-        let (args, _) = cline(r#"{"cline":{"prompt":"last"}}"#).terminal_args(&prompt, &[]).expect("a terminal");
+        let args = cline(r#"{"cline":{"prompt":"last"}}"#).terminal_args(&prompt, &[]).expect("a terminal").all();
         assert_eq!(args, ["fix it"]);
         assert!(builtin().iter().all(|harness| harness.id != "cursor"), "coven only edits its settings");
     }
