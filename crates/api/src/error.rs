@@ -75,6 +75,7 @@ codes! {
     ForbiddenHost = "forbidden_host", 403, 2;
     ForbiddenOrigin = "forbidden_origin", 403, 2;
     SelfAnswer = "self_answer", 403, 4;
+    ForeignHook = "foreign_hook", 403, 4;
     TrustRequired = "trust_required", 403, 4;
     NotFound = "not_found", 404, 3;
     SessionNotFound = "session_not_found", 404, 3;

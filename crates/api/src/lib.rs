@@ -3,6 +3,7 @@
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
 pub mod acp_state;
+pub mod activity;
 pub mod compat;
 pub mod conversation;
 pub mod entry;

@@ -4,6 +4,7 @@
 use std::marker::PhantomData;
 
 use crate::acp_state::AcpStateRecord;
+use crate::activity::{ActivityResponse, HookCallRequest, HookCallResponse, LookRequest};
 use crate::compat::{
     CompatMessageRecord, CompatMessagesQuery, CompatPromptResponse, CompatSessionDetail, CompatSessionListResponse,
     CompatSessionRecord, CreateCompatSessionRequest, ListCompatSessionsQuery, PromptRequest,
@@ -218,6 +219,12 @@ routes! {
     ArchiveSession: Post "/api/v1/sessions/{id}/archive", Type => 200 SessionRecord, 409;
     /// Brings an archived session back as it was, without running anything.
     SummonSession: Post "/api/v1/sessions/{id}/summon", Type => 200 SessionRecord, 409;
+    /// What the session's agent is doing, and the evidence for it.
+    ReadActivity: Get "/api/v1/sessions/{id}/activity", View => 200 ActivityResponse, 404;
+    /// Records that a client shows the session.
+    LookAtSession: Post "/api/v1/sessions/{id}/look", View, body LookRequest => 202 AcceptedResponse, 404;
+    /// A call of a hook of the session's agent; a permission hook gets its answer when the request is settled.
+    CallHook: Post "/api/v1/sessions/{id}/hook", Type, body HookCallRequest => 200 HookCallResponse, 403 "from outside the session", 404, 409;
     /// Waits until the session has ended.
     WaitSession: Get "/api/v1/sessions/{id}/wait", View => 200 SessionRecord, 404;
     /// The ledger, page by page, oldest first.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use coven_domain::activity::{Activity, ActivitySource};
 use coven_domain::session::{Action, Channel, Session, SessionState};
 use coven_domain::{RepoId, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,23 @@ pub struct SessionRecord {
     pub updated_at: Timestamp,
     #[cfg_attr(feature = "schema", schemars(with = "Option<schema::DateTime>"))]
     pub archived_at: Option<Timestamp>,
+    /// What the agent of a live session is doing; null for other sessions.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<schema::StringEnumSchema<Activity>>"))]
+    pub activity: Option<Activity>,
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<schema::DateTime>"))]
+    pub activity_since: Option<Timestamp>,
+    /// The source that decided the activity.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<schema::StringEnumSchema<ActivitySource>>"))]
+    pub activity_source: Option<ActivitySource>,
+    /// What the agent wants or does, on one line.
+    #[serde(default)]
+    pub activity_detail: Option<String>,
+    /// The activity changed to something that concerns a human, and no client has looked since.
+    #[serde(default)]
+    pub unseen: bool,
     #[cfg_attr(feature = "schema", schemars(with = "schema::JsonObject"))]
     pub metadata: Map<String, Value>,
     /// The actions that are possible now.
@@ -57,6 +75,7 @@ pub enum SessionKind {
 
 impl From<&Session> for SessionRecord {
     fn from(session: &Session) -> Self {
+        let activity = session.is_live().then_some(&session.activity);
         let mut metadata = session.metadata.clone();
         if session.is_detached() {
             metadata.insert("detached".to_owned(), Value::Bool(true));
@@ -76,6 +95,11 @@ impl From<&Session> for SessionRecord {
             created_at: session.created_at,
             updated_at: session.updated_at,
             archived_at: session.archived_at,
+            activity: activity.map(|status| status.activity),
+            activity_since: activity.and_then(|status| status.since),
+            activity_source: activity.and_then(|status| status.source),
+            activity_detail: activity.and_then(|status| status.detail.clone()),
+            unseen: activity.is_some_and(|status| status.is_unseen),
             metadata,
             actions: session.actions(),
         }
@@ -154,6 +178,8 @@ pub struct RenameSessionRequest {
 pub struct ListSessionsQuery {
     /// Comma-separated statuses.
     pub status: Option<String>,
+    /// Comma-separated activities; only live sessions have one.
+    pub activity: Option<String>,
     pub harness: Option<String>,
     #[cfg_attr(feature = "schema", schemars(with = "Option<schema::StringEnumSchema<Channel>>"))]
     pub channel: Option<String>,

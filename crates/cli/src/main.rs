@@ -13,6 +13,7 @@ mod demo_agent;
 mod export;
 mod failure;
 mod frame;
+mod hook;
 mod inbox_alerts;
 mod ledger;
 mod listing;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
             output::line(format_args!("coven {VERSION}")).map_or_else(failure::end, |()| ExitCode::SUCCESS)
         }
         [Some("hold"), ..] => coven_holder::run(),
+        [Some("hook"), ..] => hook::run(std::env::args_os().skip(2)),
         [Some("complete"), ..] => verb::complete::run(std::env::args_os().skip(2)),
         [Some("demo-agent"), ..] => demo_agent::run(std::env::args_os().skip(2)),
         [Some("daemon"), Some("serve")] => verb::serve::run(std::env::args_os().skip(3)),

@@ -1,4 +1,4 @@
-//! One GET without a runtime, for the verbs that scripts and prompts call all the time.
+//! One GET or POST without a runtime, for the verbs that scripts, prompts and agents call all the time.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -44,8 +44,54 @@ pub fn try_get<E: Endpoint>(socket: &Path, request: &Request<E>, timeout: Durati
     })
 }
 
+/// Why a POST has no successful answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PostError {
+    /// No daemon of this user listens there.
+    Unreachable,
+    /// The connection broke, or the answer did not come in time.
+    Lost,
+    /// The daemon answered with this status.
+    Refused(u16),
+}
+
+/// Sends a JSON body to the daemon on this user's socket and waits for the answer, without a limit if `timeout` is `None`.
+pub fn post_blocking<E: Endpoint>(
+    socket: &Path,
+    request: &Request<E>,
+    body: &[u8],
+    timeout: Option<Duration>,
+) -> Result<Vec<u8>, PostError> {
+    let deadline = timeout.map(|timeout| Instant::now() + timeout);
+    let mut stream = transport::connect_blocking(socket).map_err(|_| PostError::Unreachable)?;
+    stream.set_write_timeout(timeout).map_err(|_| PostError::Lost)?;
+    let head = format!(
+        "POST {} HTTP/1.0\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        request.target(),
+        body.len()
+    );
+    stream.write_all(&[head.as_bytes(), body].concat()).map_err(|_| PostError::Lost)?;
+    let (status, response) = read_response(|buffer| {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        stream.set_read_timeout(left.map(|left| left.max(Duration::from_millis(1))))?;
+        stream.read(buffer)
+    })
+    .ok_or(PostError::Lost)?;
+    match status {
+        200..300 => Ok(response.body),
+        // A daemon that stops answers so; the next one knows more.
+        503 => Err(PostError::Lost),
+        other => Err(PostError::Refused(other)),
+    }
+}
+
+/// Reads a whole and successful answer.
+fn read_answer(read: impl FnMut(&mut [u8]) -> std::io::Result<usize>) -> Option<HttpResponse> {
+    read_response(read).filter(|(status, _)| *status == 200).map(|(_, response)| response)
+}
+
 /// Reads as much as the answer's length says: the end of the connection comes later.
-fn read_answer(mut read: impl FnMut(&mut [u8]) -> std::io::Result<usize>) -> Option<HttpResponse> {
+fn read_response(mut read: impl FnMut(&mut [u8]) -> std::io::Result<usize>) -> Option<(u16, HttpResponse)> {
     let (mut answer, mut buffer) = (Vec::with_capacity(64 << 10), [0; 16 << 10]);
     let mut more = |answer: &mut Vec<u8>| match read(&mut buffer) {
         Ok(count) if count > 0 => {
@@ -62,15 +108,13 @@ fn read_answer(mut read: impl FnMut(&mut [u8]) -> std::io::Result<usize>) -> Opt
         }
     };
     let head = std::str::from_utf8(&answer[..end]).ok()?.to_owned();
-    if head.split(' ').nth(1)? != "200" {
-        return None;
-    }
+    let status = head.split(' ').nth(1)?.parse().ok()?;
     let length = header_of(&head, "content-length")?.parse::<usize>().ok().filter(|it| *it <= MAX_BODY_BYTES)?;
     answer.drain(..end + 4);
     while answer.len() < length {
         more(&mut answer)?;
     }
-    (answer.len() == length).then_some(HttpResponse { head, body: answer })
+    (answer.len() == length).then_some((status, HttpResponse { head, body: answer }))
 }
 
 fn header_of<'a>(head: &'a str, wanted: &str) -> Option<&'a str> {

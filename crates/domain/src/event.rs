@@ -15,7 +15,7 @@ use crate::workflow::WorkflowRun;
 use crate::{SessionId, Timestamp};
 
 /// Every kind of event and its meaning. Programs rely on the names.
-pub const KINDS: [(&str, &str); 85] = [
+pub const KINDS: [(&str, &str); 86] = [
     ("session.created", "a session was created; its harness is not running yet"),
     ("session.launching", "the session's harness is being started"),
     ("session.running", "the session's harness is running"),
@@ -28,6 +28,7 @@ pub const KINDS: [(&str, &str); 85] = [
     ("session.orphaned", "the session's harness is gone and its exit status is unknown"),
     ("session.idled_out", "the session reached its idle timeout and was ended"),
     ("session.open_failed", "the ACP handshake with the session's agent failed"),
+    ("session.activity", "the activity of the session changed, or a client looked at it"),
     ("session.renamed", "the session's title was changed"),
     ("session.archived", "the session was archived"),
     ("session.summoned", "the session was restored from the archive"),

@@ -4,6 +4,7 @@ use std::fmt;
 use std::num::ParseIntError;
 use std::str::FromStr;
 
+use crate::activity::Activity;
 use crate::agent::Agent;
 use crate::operation::{OperationKind, OperationState};
 use crate::question_set::QuestionSet;
@@ -22,6 +23,8 @@ pub struct SessionFilter {
     pub channel: Option<Channel>,
     pub repo: Option<RepoId>,
     pub include_archived: bool,
+    /// Any of these activities, of live sessions only; empty means all sessions.
+    pub activities: Vec<Activity>,
 }
 
 /// A page query: after a cursor (the last row of the previous page), or from an offset.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::activity::ActivityStatus;
 use crate::lifecycle::{Lifecycle, Refused};
 use crate::{RepoId, SessionId, Timestamp, string_enum};
 
@@ -120,6 +121,12 @@ pub struct Launch {
     pub rows: u16,
     pub cols: u16,
     pub grace_seconds: f64,
+    /// Number of arguments at the end that contain the prompt. Hooks are added in front of them.
+    #[serde(default)]
+    pub prompt_args: usize,
+    /// The agent's hooks are added at launch.
+    #[serde(default)]
+    pub takes_hooks: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -142,6 +149,9 @@ pub struct Session {
     pub end_intent: Option<EndIntent>,
     pub launch: Launch,
     pub metadata: Map<String, Value>,
+    /// What the agent is doing; meaningful while the session is live.
+    #[serde(default)]
+    pub activity: ActivityStatus,
 }
 
 /// Why the state of a session does not allow an action.
@@ -421,8 +431,11 @@ mod tests {
                 rows: 24,
                 cols: 80,
                 grace_seconds: 5.0,
+                prompt_args: 0,
+                takes_hooks: false,
             },
             metadata: Map::new(),
+            activity: ActivityStatus::default(),
         }
     }
 

@@ -16,6 +16,9 @@ const MAX_PARENTS: usize = 1000;
 pub struct Caller {
     /// The sessions that it runs in, the innermost first.
     sessions: Vec<SessionId>,
+    /// Those of them that its parents prove.
+    traced: Vec<SessionId>,
+    pid: Option<u32>,
     /// Whether its process could be inspected. Over TCP it cannot, so the claimed session counts.
     is_traced: Traced,
 }
@@ -37,14 +40,16 @@ impl Caller {
     pub fn on_socket(pid: Option<u32>, claimed: Option<SessionId>) -> Self {
         let traced = pid.filter(|pid| *pid > 0).and_then(sessions_around);
         let is_traced = if traced.is_some() { Traced::Yes } else { Traced::Hidden };
-        let mut sessions = traced.unwrap_or_default();
+        let traced = traced.unwrap_or_default();
+        let mut sessions = traced.clone();
         sessions.extend(claimed.filter(|claimed| !sessions.contains(claimed)));
-        Self { sessions, is_traced }
+        Self { sessions, traced, pid, is_traced }
     }
 
     /// A client over TCP; only the session that it claims is known.
     pub fn over_tcp(claimed: Option<SessionId>) -> Self {
-        Self { sessions: claimed.into_iter().collect(), is_traced: Traced::NoProcess }
+        let sessions = claimed.into_iter().collect();
+        Self { sessions, traced: Vec::new(), pid: None, is_traced: Traced::NoProcess }
     }
 
     pub fn answered_by(&self) -> AnsweredBy {
@@ -54,6 +59,18 @@ impl Caller {
     /// Returns the caller's name for the history of a task; `None` for a human.
     pub fn name(&self) -> Option<String> {
         self.sessions.first().map(|session| AnsweredBy::From(*session).to_string())
+    }
+
+    /// Checks that the caller is a process of this session. What it claims does not count.
+    pub fn ensure_in(&self, session: SessionId) -> Result<(), EngineError> {
+        match self.is_traced == Traced::Yes && self.traced.contains(&session) {
+            true => Ok(()),
+            false => Err(EngineError::ForeignHook(session)),
+        }
+    }
+
+    pub const fn pid(&self) -> Option<u32> {
+        self.pid
     }
 
     /// Rejects an answer from inside the session that asks.
@@ -122,6 +139,7 @@ mod tests {
             assert_eq!(caller.answered_by(), AnsweredBy::From(session(1)));
             caller.ensure_not_in(session(1)).expect_err("the caller is inside");
             caller.ensure_not_in(session(2)).expect("session 2 is another session");
+            caller.ensure_in(session(1)).expect_err("a claim proves nothing");
         }
     }
 

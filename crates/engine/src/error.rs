@@ -145,6 +145,8 @@ pub enum EngineError {
     Questions(#[from] QuestionError),
     #[error("{source}: {id}")]
     RequestAnswer { id: RequestId, source: AnswerError },
+    #[error("the hook was not called by a process of session {0}; hooks are accepted only from inside their session")]
+    ForeignHook(SessionId),
     #[error(
         "session {0} cannot answer its own request; answer from another terminal, or set permissions.allowSelfAnswer"
     )]
@@ -189,6 +191,7 @@ pub enum Kind {
     CwdMissing,
     CwdOutsideRoot,
     DiskFull,
+    ForeignHook,
     GitFailed,
     HarnessNotInstalled,
     Internal,
@@ -335,6 +338,7 @@ impl EngineError {
             Self::QuestionNotFound(_) => Kind::InboxItemNotFound,
             Self::Questions(error) => question_kind(error),
             Self::SelfAnswer(_) | Self::UnknownCaller(_) => Kind::SelfAnswer,
+            Self::ForeignHook(_) => Kind::ForeignHook,
             Self::RequestAnswer { source: AnswerError::AlreadyAnswered(_), .. } => Kind::AlreadyAnswered,
             Self::RequestAnswer { source: AnswerError::Cancelled, .. } => Kind::AlreadyAnswered,
             Self::RequestAnswer { .. } | Self::NoAcp(_) | Self::NoTerminalMode { .. } => Kind::InvalidRequest,

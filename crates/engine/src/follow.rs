@@ -7,7 +7,7 @@ use std::time::Duration;
 use coven_domain::SessionId;
 use coven_domain::session::{Channel, ExitStatus, Session, SessionState};
 use coven_holder::clock;
-use coven_holder::wire::{Decoder, Reply, Request, VERSION};
+use coven_holder::wire::{Decoder, NOTE_VERSION, Reply, Request, VERSION};
 use coven_store::{Change, Keyframe};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Engine;
 use super::acp::FinalOutput;
+use super::activity::SessionActivity;
 use super::live::{LiveSession, UnstoredEntries};
 use super::model::Model;
 use super::spawn::reap;
@@ -63,8 +64,14 @@ impl Engine {
             let _there = self.background.enter();
             UnixStream::from_std(stream).map_err(unreadable)?
         };
-        let live = Arc::new(LiveSession::new(id, dir, unstored, model, acp));
+        let observations = if is_new { Vec::new() } else { self.store.observations(id).await? };
+        let mut activity = SessionActivity::new(session.activity.clone(), &observations);
+        let hooks = self.hooks_of(session, &mut activity);
+        let live = Arc::new(LiveSession::new(id, dir, unstored, model, acp, activity, hooks));
         self.add_live(live.clone());
+        if hooks.is_some() && !is_new {
+            self.read_stored_hook_calls(&live);
+        }
         if let Some(acp) = &live.acp {
             self.spawn_session_tasks(&live, acp);
         }
@@ -106,6 +113,8 @@ impl Engine {
         if live.unstored.lock().await.announcer.has_news() {
             store_at = Some(Instant::now() + delay);
         }
+        let mut notes = live.unsent_notes.lock().await;
+        let mut can_note = false;
         loop {
             let write_at = store_at.into_iter().chain(announce_at).min();
             tokio::select! {
@@ -125,8 +134,9 @@ impl Engine {
                                     tracing::warn!(session = %live.id, why, "the holder refused the connection");
                                     return;
                                 }
+                                Ok(Some(Reply::Welcome(welcome))) => can_note = welcome.version >= NOTE_VERSION,
                                 Ok(Some(
-                                    Reply::Welcome(_) | Reply::Data { .. } | Reply::Resized { .. } | Reply::Accepted,
+                                    Reply::Data { .. } | Reply::Resized { .. } | Reply::Accepted,
                                 )) => {}
                                 Ok(None) => break,
                                 Err(error) => {
@@ -143,6 +153,9 @@ impl Engine {
                         }
                     }
                 },
+                Some(note) = notes.recv(), if can_note => {
+                    let _ = stream.write_all(&Request::Note(note).encode()).await;
+                }
                 () = live.model_moved.notified() => {
                     let replies = live.model.as_ref().map(|model| model.take_replies()).unwrap_or_default();
                     if !replies.is_empty() {

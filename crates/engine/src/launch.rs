@@ -7,6 +7,7 @@ use std::process::Child;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use coven_domain::activity::ActivityStatus;
 use coven_domain::session::{Channel, Launch, ProcessIdentity, Session, SessionState, SessionStateError};
 use coven_domain::text::{BadText, MAX_PROMPT_BYTES, Prompt, Title};
 use coven_domain::{AgentId, RepoId, SessionId, TaskId};
@@ -135,6 +136,7 @@ impl Engine {
             end_intent: None,
             launch,
             metadata: new.step.as_ref().map(StepLaunch::metadata).unwrap_or_default(),
+            activity: ActivityStatus::default(),
         };
         let Some(holder) = holder else {
             let tx = self.store.begin().await?;
@@ -413,6 +415,8 @@ impl Engine {
             rows: size.0.unwrap_or(sessions.rows).clamp(1, 1000),
             cols: size.1.unwrap_or(sessions.cols).clamp(1, 1000),
             grace_seconds: harness.and_then(|it| it.grace_seconds).unwrap_or(sessions.kill_grace_seconds),
+            prompt_args: 0,
+            takes_hooks: false,
         };
         match (id, argv) {
             (None, None) => Err(EngineError::Invalid("set harness or argv".to_owned())),
@@ -437,9 +441,10 @@ impl Engine {
                     .terminal_args(prompt, more_args)
                     .map_err(|reason| EngineError::NoTerminalMode { id: harness.id.clone(), reason })?;
                 let mut argv = self.installed_program(harness, env)?;
-                let typed = args.typed.clone();
+                let (typed, prompt_args) = (args.typed.clone(), args.with_prompt.len());
                 argv.extend(args.all());
-                Ok(plan(argv, typed, Some(harness)))
+                let takes_hooks = harness.hooks.is_some() && self.config.sessions.hooks;
+                Ok(Launch { prompt_args, takes_hooks, ..plan(argv, typed, Some(harness)) })
             }
         }
     }
@@ -472,13 +477,14 @@ impl Engine {
         // A session without a task must not inherit the client's task.
         let task = session.metadata.get("task_id").and_then(Value::as_str).unwrap_or_default();
         env.insert("COVEN_TASK_ID".to_owned(), task.to_owned());
+        let argv = self.with_hooks(session, &mut env);
         Spec {
             dir: self.home.session_dir(session.id),
             stdio: match session.channel {
                 Channel::Terminal => StdioMode::Terminal,
                 Channel::Acp => StdioMode::Pipes,
             },
-            argv: launch.argv.clone(),
+            argv,
             env: env.into_iter().collect(),
             cwd: PathBuf::from(&session.cwd),
             rows: launch.rows,

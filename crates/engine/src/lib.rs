@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
 pub mod acp;
+pub mod activity;
 mod announce;
 pub mod archive;
 pub mod attach;
@@ -18,6 +19,7 @@ pub mod feed;
 pub mod follow;
 mod harness;
 mod holder_requests;
+pub mod hook;
 pub mod inbox;
 pub mod launch;
 pub(crate) mod leftovers;
@@ -109,6 +111,7 @@ pub struct Engine {
     live_added: watch::Sender<()>,
     /// Launches in progress, with the signal that cancels each.
     launches: Mutex<HashMap<SessionId, Arc<Notify>>>,
+    pub(crate) activity: activity::ActivityQueue,
     stopping: watch::Sender<bool>,
     /// Held while a log is compressed: one at a time.
     compressing: tokio::sync::Mutex<()>,
@@ -164,6 +167,7 @@ impl Engine {
             live_added: watch::Sender::default(),
             launches: Mutex::default(),
             standby_holder: Mutex::default(),
+            activity: activity::ActivityQueue::default(),
             stopping: watch::Sender::new(false),
             compressing: tokio::sync::Mutex::new(()),
             problems: Mutex::default(),

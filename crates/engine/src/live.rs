@@ -7,10 +7,13 @@ use std::sync::Arc;
 use coven_domain::SessionId;
 use coven_domain::entry::{Entry, EntryKind};
 use coven_domain::session::ExitStatus;
+use coven_harness::hooks::Hooks;
 use coven_holder::journal::{JournalReader, Record};
-use tokio::sync::{Mutex, Notify, watch};
+use serde_json::Value;
+use tokio::sync::{Mutex, Notify, mpsc, watch};
 
 use super::acp::AcpSession;
+use super::activity::SessionActivity;
 use super::announce::OutputAnnouncer;
 use super::model::Model;
 use super::sizes::Sizes;
@@ -29,6 +32,12 @@ pub struct LiveSession {
     pub(crate) sizes: Arc<Sizes>,
     /// The end of the log, for readers that follow it.
     progress: watch::Sender<u64>,
+    pub(crate) activity: std::sync::Mutex<SessionActivity>,
+    /// How the agent's hooks are read; `None` if it has none.
+    pub(crate) hooks: Option<&'static Hooks>,
+    /// Notes for the ledger; the follower sends them to the holder.
+    notes: mpsc::Sender<String>,
+    pub(crate) unsent_notes: Mutex<mpsc::Receiver<String>>,
 }
 
 /// Journal entries that are not stored yet.
@@ -50,6 +59,8 @@ pub(crate) struct UnstoredEntries {
     pub sizes: Arc<Sizes>,
 }
 
+/// Queue capacity of notes for the ledger.
+const MAX_NOTES: usize = 64;
 /// How much of standard error is kept in memory.
 const STDERR_BYTES: usize = 16 << 10;
 
@@ -142,8 +153,15 @@ impl LiveSession {
         unstored: UnstoredEntries,
         model: Option<Arc<Model>>,
         acp: Option<Arc<AcpSession>>,
+        activity: SessionActivity,
+        hooks: Option<&'static Hooks>,
     ) -> Self {
+        let (notes, unsent_notes) = mpsc::channel(MAX_NOTES);
         Self {
+            activity: std::sync::Mutex::new(activity),
+            hooks,
+            notes,
+            unsent_notes: Mutex::new(unsent_notes),
             id,
             dir,
             model,
@@ -154,6 +172,11 @@ impl LiveSession {
             has_ended: watch::Sender::new(false),
             progress: watch::Sender::new(0),
         }
+    }
+
+    /// Adds a note to the ledger. When the queue is full the note is dropped: the record and its event have the change.
+    pub(crate) fn note(&self, note: Value) {
+        let _ = self.notes.try_send(note.to_string());
     }
 
     pub(crate) fn advance(&self, end: u64) {

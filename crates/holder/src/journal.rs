@@ -200,7 +200,7 @@ impl Stamped {
                 detail(json!({"code": ExitStatus::Signal(*signal).code(), "signal": signal})),
             ),
             Record::Truncated { first } => (EntryKind::Truncated, 0, None, detail(json!({"first": first}))),
-            Record::Note(text) => (EntryKind::Note, 0, None, detail(json!({"note": text}))),
+            Record::Note(text) => (EntryKind::Note, 0, None, detail(note_detail(text))),
             Record::Stderr(bytes) => {
                 (EntryKind::Note, 0, Some(bytes.clone()), detail(json!({"note": "standard error"})))
             }
@@ -349,6 +349,14 @@ fn read_full(file: &File, buffer: &mut [u8], position: u64) -> io::Result<usize>
         }
     }
     Ok(filled)
+}
+
+/// Returns the detail of a note: the daemon writes JSON objects, the holder plain text.
+fn note_detail(text: &str) -> Value {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(note)) if note.contains_key("note") => Value::Object(note),
+        _ => json!({ "note": text }),
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,11 @@
 use coven_domain::session::ExitStatus;
 
 /// Incremented when the meaning of a frame changes. A daemon must support every older holder that is still running.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
+/// The first version that supports [`Request::Note`].
+pub const NOTE_VERSION: u16 = 2;
+/// Maximum length of a note.
+pub const MAX_NOTE: usize = 4096;
 /// Maximum length of a body; longer input is sent in pieces.
 pub const MAX_BODY: usize = 1 << 20;
 /// Maximum number of log bytes in one `Data` frame.
@@ -53,6 +57,8 @@ pub enum Request {
     },
     /// Close the harness's standard input (pipes only).
     CloseInput,
+    /// Write a note to the journal: text, or a JSON object with the key `note`.
+    Note(String),
     /// Reply `Accepted` once all earlier requests are handled. No other request is acknowledged: a reply to every
     /// keystroke would delay its echo.
     Sync,
@@ -148,6 +154,7 @@ impl Request {
             Self::CloseInput => frame(8, &[]),
             Self::Sync => frame(9, &[]),
             Self::TerminalReply(bytes) => frame(10, &[bytes]),
+            Self::Note(text) => frame(12, &[text.as_bytes()]),
         }
     }
 
@@ -172,6 +179,7 @@ impl Request {
             8 => Self::CloseInput,
             9 => Self::Sync,
             10 => Self::TerminalReply(fields.rest()),
+            12 => Self::Note(String::from_utf8(fields.rest()).map_err(|_| WireError::Malformed(kind))?),
             _ => return Err(WireError::Malformed(kind)),
         };
         fields.done().map(|()| request)
@@ -353,6 +361,7 @@ mod tests {
     fn requests() -> Vec<Request> {
         vec![
             Request::Hello { version: VERSION },
+            Request::Note("{\"note\":\"ü\"}".into()),
             Request::Follow { from: u64::MAX },
             Request::Watch,
             Request::Input(vec![0, 255, 10]),

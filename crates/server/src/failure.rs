@@ -24,6 +24,7 @@ codes!(
     CwdMissing,
     CwdOutsideRoot,
     DiskFull,
+    ForeignHook,
     GitFailed,
     HarnessNotInstalled,
     Internal,

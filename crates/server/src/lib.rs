@@ -2,6 +2,7 @@
 
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
+mod activity;
 pub mod attach;
 mod body;
 pub mod compat;
@@ -98,6 +99,9 @@ fn handlers() -> Routes {
         .on::<routes::RenameSession, _>(rest::rename_session)
         .on::<routes::ArchiveSession, _>(rest::archive_session)
         .on::<routes::SummonSession, _>(rest::summon_session)
+        .on::<routes::ReadActivity, _>(activity::why)
+        .on::<routes::LookAtSession, _>(activity::look)
+        .on::<routes::CallHook, _>(activity::hook)
         .on::<routes::WaitSession, _>(rest::wait_session)
         .on::<routes::ListEntries, _>(rest::entries)
         .on::<routes::ReadLog, _>(rest::log)

@@ -144,6 +144,10 @@ fn session_query(query: &ListSessionsQuery) -> Answer<SessionQuery> {
         .collect::<Result<_, _>>()?;
     let channel = query.channel.as_deref().map(str::parse).transpose();
     let repo = query.repo_id.as_deref().map(str::parse).transpose();
+    let mut activities = Vec::new();
+    for word in query.activity.iter().flat_map(|list| list.split(',')).map(str::trim).filter(|word| !word.is_empty()) {
+        activities.push(word.parse().map_err(|error| invalid(format!("activity: {error}")))?);
+    }
     let after = match place::<TimeCursor>(ListKey::of::<ListSessions>(query), query.cursor.as_deref())? {
         Some(last) => Some((last.at, last.id.parse().map_err(|_| invalid(BadCursor.to_string()))?)),
         None => None,
@@ -156,6 +160,7 @@ fn session_query(query: &ListSessionsQuery) -> Answer<SessionQuery> {
             channel: channel.map_err(|error| invalid(format!("channel: {error}")))?,
             repo: repo.map_err(|_| invalid("repo_id: not an id"))?,
             include_archived: query.all.unwrap_or(false),
+            activities,
         },
         after,
         offset: query.offset.unwrap_or(0),

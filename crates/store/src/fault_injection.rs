@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
+use coven_domain::activity::JudgedObservation;
 use coven_domain::agent::Agent;
 use coven_domain::entry::Entry;
 use coven_domain::event::Event;
@@ -118,6 +119,11 @@ impl<S: Store> Store for FaultInjectingStore<S> {
     async fn keyframe_before(&self, id: SessionId, offset: u64) -> Result<Option<Keyframe>, StoreError> {
         self.plan.next()?;
         self.inner.keyframe_before(id, offset).await
+    }
+
+    async fn observations(&self, id: SessionId) -> Result<Vec<JudgedObservation>, StoreError> {
+        self.plan.next()?;
+        self.inner.observations(id).await
     }
 
     async fn repos(&self) -> Result<Vec<Repo>, StoreError> {
@@ -304,6 +310,14 @@ impl Tx for FaultInjectingTx {
 
     async fn append_entries(&mut self, id: SessionId, entries: &[Entry]) -> Result<(), StoreError> {
         self.writing()?.append_entries(id, entries).await
+    }
+
+    async fn append_observations(
+        &mut self,
+        id: SessionId,
+        observations: &[JudgedObservation],
+    ) -> Result<(), StoreError> {
+        self.writing()?.append_observations(id, observations).await
     }
 
     async fn put_keyframe(

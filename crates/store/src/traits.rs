@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use async_trait::async_trait;
+use coven_domain::activity::JudgedObservation;
 use coven_domain::agent::Agent;
 use coven_domain::entry::Entry;
 use coven_domain::event::{Event, EventBody};
@@ -153,6 +154,14 @@ pub trait Tx: Send {
     /// that reading a log again after a crash adds no duplicates. Refuses gaps.
     async fn append_entries(&mut self, id: SessionId, entries: &[Entry]) -> Result<(), StoreError>;
 
+    /// Appends to the evidence for a session's activity; only the newest observations are kept. Their event is that of the
+    /// session's record, if it changed.
+    async fn append_observations(
+        &mut self,
+        id: SessionId,
+        observations: &[JudgedObservation],
+    ) -> Result<(), StoreError>;
+
     async fn put_keyframe(
         &mut self,
         id: SessionId,
@@ -244,6 +253,9 @@ pub trait Store: Send + Sync + 'static {
     async fn last_entry(&self, id: SessionId) -> Result<u64, StoreError>;
     /// Returns the newest keyframe at or before `offset`.
     async fn keyframe_before(&self, id: SessionId, offset: u64) -> Result<Option<Keyframe>, StoreError>;
+
+    /// Returns the newest observations of a session, oldest first.
+    async fn observations(&self, id: SessionId) -> Result<Vec<JudgedObservation>, StoreError>;
 
     /// Returns repositories that were not removed.
     async fn repos(&self) -> Result<Vec<Repo>, StoreError>;

@@ -94,6 +94,7 @@ async fn every_filter_matches_a_simple_model_by_cursor_and_by_offset() {
                 channel: has(1).then_some(Channel::Acp),
                 repo: has(2).then_some(repos[0].id),
                 include_archived: has(3),
+                activities: Vec::new(),
             };
             let expected = expected(&sessions, &filter);
             // When pages are read by cursor and by offset, then both match the model.

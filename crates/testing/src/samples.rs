@@ -1,5 +1,6 @@
 //! Rows that tests write to the store while no daemon is running.
 
+use coven_domain::activity::ActivityStatus;
 use coven_domain::session::{Channel, Launch, Session, SessionState};
 use coven_domain::task::Task;
 use coven_domain::{SessionId, Timestamp};
@@ -35,8 +36,11 @@ pub fn finished(nth: u32) -> Session {
             rows: 24,
             cols: 80,
             grace_seconds: 5.0,
+            prompt_args: 0,
+            takes_hooks: false,
         },
         metadata: Map::new(),
+        activity: ActivityStatus::default(),
     }
 }
 

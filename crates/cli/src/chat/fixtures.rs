@@ -106,6 +106,11 @@ pub fn session(id: &str) -> SessionRecord {
         created_at: Timestamp::from_millis(1_794_774_185_000),
         updated_at: Timestamp::from_millis(1_794_774_185_000),
         archived_at: None,
+        activity: None,
+        activity_since: None,
+        activity_source: None,
+        activity_detail: None,
+        unseen: false,
         metadata: Map::new(),
         actions: Vec::new(),
     }

@@ -33,7 +33,7 @@ use self::log_writer::DailyLog;
 
 use coven_engine::EngineError;
 use coven_engine::events::Hub;
-use coven_engine::loops::{idle, notify, question_sets, recovery, retention, scheduler, terminal_prompts};
+use coven_engine::loops::{activity, idle, notify, question_sets, recovery, retention, scheduler, terminal_prompts};
 use coven_engine::notification::NOTIFICATION_QUEUE;
 use coven_engine::workflow::recover;
 use coven_engine::{Engine, EngineDeps};
@@ -253,6 +253,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     tracing::info!(?recovered, ?agents, pid = std::process::id(), "the daemon is ready");
     let scheduler = tokio::spawn(scheduler::run(engine.clone()));
     let terminal_prompts = tokio::spawn(terminal_prompts::run(engine.clone()));
+    let activity = tokio::spawn(activity::run(engine.clone()));
     let retention = tokio::spawn(retention::run(engine.clone()));
     let idle = tokio::spawn(idle::run(engine.clone()));
     let question_sets = tokio::spawn(question_sets::run(engine.clone()));
@@ -284,6 +285,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     retention.abort();
     scheduler.abort();
     terminal_prompts.abort();
+    activity.abort();
     idle.abort();
     question_sets.abort();
     notifying.abort();

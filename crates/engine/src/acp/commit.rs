@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coven_acp::{Effects, TurnChange};
+use coven_domain::activity::{ActivityFact, ActivitySource, Observation};
 use coven_domain::request::{AnsweredBy, Decision, Request, RequestAnswer, RequestSource, RequestState};
 use coven_domain::{SessionId, Timestamp};
 use coven_holder::clock;
@@ -119,6 +120,7 @@ impl Engine {
         if effects.turns.contains(&TurnChange::Started) {
             fault::point("after_prompt");
         }
+        self.observe_acp(acp, effects, permissions);
         for permission in permissions.iter().filter(|it| it.is_pending()) {
             let (item, title) = (InboxItemId::Request(permission.id), permission.title.clone());
             self.notify(InboxNotification { item, session: Some(id), title });
@@ -127,6 +129,29 @@ impl Engine {
         acp.outbox.push(lines);
         acp.notify_changed();
         Ok(())
+    }
+
+    /// Reports what a stored transition says about the agent's activity.
+    fn observe_acp(&self, acp: &AcpSession, effects: &Effects, permissions: &[Request]) {
+        let Some(live) = self.live_session(acp.id) else { return };
+        let now = clock::now();
+        let observe = |fact, detail: Option<&str>| {
+            self.observe(&live, Observation::new(ActivitySource::Protocol, fact, detail, now));
+        };
+        if effects.turns.contains(&TurnChange::Started) {
+            observe(ActivityFact::Worked, None);
+        }
+        if permissions.iter().any(|it| !it.is_pending()) || !effects.withdrawn.is_empty() {
+            observe(ActivityFact::Settled, None);
+        }
+        for pending in permissions.iter().filter(|it| it.is_pending()) {
+            observe(ActivityFact::PermissionAsked, Some(&pending.title));
+        }
+        for turn in &effects.turns {
+            if let TurnChange::Ended { stop_reason } = turn {
+                observe(turn_end(stop_reason), Some(stop_reason).filter(|it| is_limit(it)).map(String::as_str));
+            }
+        }
     }
 
     /// Runs the effects of a stored transition.
@@ -143,6 +168,16 @@ impl Engine {
             });
         }
     }
+}
+
+/// Returns what the end of a turn says: agents report a quota or rate limit in the text of the error.
+fn turn_end(stop_reason: &str) -> ActivityFact {
+    if is_limit(stop_reason) { ActivityFact::LimitReached } else { ActivityFact::TurnEnded }
+}
+
+fn is_limit(reason: &str) -> bool {
+    let reason = reason.to_ascii_lowercase();
+    ["429", "rate limit", "rate_limit", "quota", "too many requests"].iter().any(|word| reason.contains(word))
 }
 
 /// Records messages, turns and permission requests with their events.

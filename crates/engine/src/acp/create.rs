@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use coven_acp::{Effects, Machine, Opening, State};
 use coven_domain::SessionId;
+use coven_domain::activity::ActivityStatus;
 use coven_domain::repo::Repo;
 use coven_domain::session::{Channel, Launch, Session, SessionState};
 use coven_domain::text::{MAX_ACP_PROMPT_BYTES, Title};
@@ -77,8 +78,11 @@ impl Engine {
                 rows: self.config.sessions.rows,
                 cols: self.config.sessions.cols,
                 grace_seconds: harness.grace_seconds.unwrap_or(self.config.sessions.kill_grace_seconds),
+                prompt_args: 0,
+                takes_hooks: false,
             },
             metadata,
+            activity: ActivityStatus::default(),
         };
         // Audit log: which agent works in which repository.
         tracing::info!(session = %id, harness = harness.id, repo = repo.path, "launching an agent");

@@ -1,5 +1,6 @@
 //! Background loops: they find candidates and call the engine like any client.
 
+pub mod activity;
 pub mod idle;
 pub mod notify;
 pub mod question_sets;

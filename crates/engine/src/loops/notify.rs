@@ -59,7 +59,9 @@ pub async fn run(engine: Arc<Engine>, mut received: Receiver<InboxNotification>)
 async fn words(engine: &Engine, notifications: Vec<InboxNotification>) -> Option<(String, String)> {
     let mut waiting = Vec::new();
     for notification in notifications {
-        if engine.is_still_pending(&notification).await {
+        // The client that shows the session shows the request too.
+        let is_watched = notification.session.is_some_and(|session| engine.is_watched(session));
+        if !is_watched && engine.is_still_pending(&notification).await {
             waiting.push(notification);
         }
     }

@@ -7,10 +7,11 @@ use rustix::process::Signal;
 
 use super::Holder;
 use crate::input_queue::is_typed;
+use crate::journal::Record;
 use crate::process;
 use crate::termination::signal_foreground;
 use crate::viewer::Viewer;
-use crate::wire::{Reply, Request, VERSION, Welcome};
+use crate::wire::{MAX_NOTE, Reply, Request, VERSION, Welcome};
 
 /// Further connections are rejected. Each viewer uses up to two file descriptors.
 const MAX_VIEWERS: usize = 256;
@@ -161,6 +162,10 @@ impl Holder {
                 }
             }
             Request::End { how, grace_ms } => self.end(how, Duration::from_millis(u64::from(grace_ms))),
+            // A process of the session must not write its own history.
+            Request::Note(_) if process::comes_from(viewer.pid, std::process::id()) => {}
+            Request::Note(text) if text.len() <= MAX_NOTE => self.recorder.note(Record::Note(text)),
+            Request::Note(_) => {}
             Request::CloseInput => self.is_input_closing = true,
             Request::Sync => {
                 // The client may read the journal next, so write pending records to it first.

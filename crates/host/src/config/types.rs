@@ -98,6 +98,8 @@ pub struct SessionsConfig {
     pub detach_keys: String,
     /// Keep a terminal model of every running session; without it, attaching replays the log.
     pub screen_model: bool,
+    /// Pass hooks to agents that support them, so that they report what they do and their requests reach the inbox.
+    pub hooks: bool,
     /// Compress the log of a finished session.
     pub compress_finished: bool,
     /// Which keys typed into a terminal are recorded in the journal and the ledger.
@@ -133,6 +135,7 @@ impl Default for SessionsConfig {
             launch_timeout_seconds: 30.0,
             detach_keys: "ctrl-\\".to_owned(),
             screen_model: true,
+            hooks: true,
             compress_finished: true,
             record_input: RecordInput::default(),
             rows: 24,

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use coven_domain::SessionId;
+use coven_domain::activity::Activity;
 use coven_domain::session::SessionState;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
@@ -104,6 +105,9 @@ fn position_of(connection: &Connection, id: SessionId) -> Result<i64, StoreError
 
 /// Counts matching sessions using the counters in the database.
 fn total(connection: &Connection, filter: &SessionFilter) -> Result<u64, StoreError> {
+    if !filter.activities.is_empty() {
+        return count_active(connection, filter);
+    }
     let mut conditions = vec![];
     if !filter.include_archived {
         conditions.push(equal("archived", 0));
@@ -117,6 +121,17 @@ fn total(connection: &Connection, filter: &SessionFilter) -> Result<u64, StoreEr
     unsigned(connection.prepare_cached(&sql)?.query_row(params_from_iter(values), |row| row.get(0))?)
 }
 
+/// Counts live sessions with an activity by reading them: there are few, and the counters do not know activities.
+fn count_active(connection: &Connection, filter: &SessionFilter) -> Result<u64, StoreError> {
+    let mut total = 0;
+    for scan in scans(filter) {
+        let (sql, values) = all_of(scan.fixed.iter().chain(&scan.checked));
+        let sql = format!("SELECT count(*) FROM sessions INDEXED BY {}{sql}", scan.index);
+        total += unsigned(connection.prepare_cached(&sql)?.query_row(params_from_iter(values), |row| row.get(0))?)?;
+    }
+    Ok(total)
+}
+
 /// One ordered scan: an index, conditions on its leading columns, and conditions checked for each row.
 struct Scan {
     index: &'static str,
@@ -128,13 +143,14 @@ fn scans(filter: &SessionFilter) -> Vec<Scan> {
     let states = wanted_states(filter);
     let harness = || filter.harness.clone().map(|harness| equal("harness", harness));
     let channel = || filter.channel.map(|channel| equal("channel", channel.as_str().to_owned()));
+    let activity = || doing(&filter.activities);
     let archived: &[i64] = if filter.include_archived { &[0, 1] } else { &[0] };
 
     if let Some(repo) = filter.repo {
         let scan = |archived: &i64| Scan {
             index: "sessions_by_repo",
             fixed: vec![equal("repo_id", repo.to_string()), equal("archived", *archived)],
-            checked: among(&states).into_iter().chain(harness()).chain(channel()).collect(),
+            checked: among(&states).into_iter().chain(harness()).chain(channel()).chain(activity()).collect(),
         };
         return archived.iter().map(scan).collect();
     }
@@ -142,7 +158,7 @@ fn scans(filter: &SessionFilter) -> Vec<Scan> {
         let scan = |state: SessionState, archived: i64| Scan {
             index: "sessions_by_state",
             fixed: vec![equal("state", state.as_str().to_owned()), equal("archived", archived)],
-            checked: harness().into_iter().chain(channel()).collect(),
+            checked: harness().into_iter().chain(channel()).chain(activity()).collect(),
         };
         return states
             .iter()
@@ -175,6 +191,11 @@ fn scans(filter: &SessionFilter) -> Vec<Scan> {
 
 /// Returns the requested states without duplicates; empty if the filter admits every state.
 fn wanted_states(filter: &SessionFilter) -> BTreeSet<SessionState> {
+    if !filter.activities.is_empty() {
+        // Only a running session has an activity.
+        let is_wanted = filter.states.is_empty() || filter.states.contains(&SessionState::Running);
+        return BTreeSet::from([if is_wanted { SessionState::Running } else { filter.states[0] }]);
+    }
     let states: BTreeSet<_> = filter.states.iter().copied().collect();
     if states.len() == SessionState::ALL.len() { BTreeSet::new() } else { states }
 }
@@ -195,6 +216,16 @@ fn among(states: &BTreeSet<SessionState>) -> Option<Condition> {
     let marks = vec!["?"; states.len()].join(", ");
     let values = states.iter().map(|state| Value::from(state.as_str().to_owned())).collect();
     Some(Condition { sql: format!("state IN ({marks})"), values })
+}
+
+fn doing(activities: &[Activity]) -> Option<Condition> {
+    if activities.is_empty() {
+        return None;
+    }
+    let marks = vec!["?"; activities.len()].join(", ");
+    let mut values: Vec<Value> = activities.iter().map(|it| Value::from(it.as_str().to_owned())).collect();
+    values.push(SessionState::Running.as_str().to_owned().into());
+    Some(Condition { sql: format!("activity IN ({marks}) AND state = ?"), values })
 }
 
 fn all_of<'a>(conditions: impl IntoIterator<Item = &'a Condition>) -> (String, Vec<Value>) {
@@ -233,6 +264,7 @@ mod tests {
                     channel: has(1).then_some(Channel::Acp),
                     repo: has(2).then_some(repo),
                     include_archived: has(3),
+                    activities: Vec::new(),
                 };
                 let window = Window { skip: 0, take: 20, from_oldest: has(5) };
                 let (sql, values) = statement(&filter, has(4).then_some((1, 1)), window);

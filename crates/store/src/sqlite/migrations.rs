@@ -47,6 +47,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(14, "0014_question_set_content"),
     migration!(15, "0015_tasks_of_operations"),
     migration!(16, "0016_requests"),
+    migration!(17, "0017_activity"),
 ];
 
 /// From this version on, every page of the file ends with its checksum.

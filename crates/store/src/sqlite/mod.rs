@@ -8,6 +8,7 @@ mod events;
 mod listing;
 mod messages;
 pub mod migrations;
+mod observations;
 mod operations;
 mod question_sets;
 mod readers;
@@ -27,6 +28,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use coven_domain::activity::JudgedObservation;
 use coven_domain::agent::Agent;
 use coven_domain::entry::Entry;
 use coven_domain::event::Event;
@@ -175,6 +177,10 @@ impl Store for SqliteStore {
 
     async fn keyframe_before(&self, id: SessionId, offset: u64) -> Result<Option<Keyframe>, StoreError> {
         self.read(|connection| entries::keyframe_before(connection, id, offset)).await
+    }
+
+    async fn observations(&self, id: SessionId) -> Result<Vec<JudgedObservation>, StoreError> {
+        self.read(|connection| observations::of_session(connection, id)).await
     }
 
     async fn repos(&self) -> Result<Vec<Repo>, StoreError> {

@@ -1,10 +1,13 @@
 //! Rows of `sessions`.
 
+use coven_domain::activity::ActivityStatus;
 use coven_domain::session::{ProcessIdentity, Session};
 use coven_domain::{SessionId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, Rows, ToSql, params};
 
-use super::{RowsAfter, count, entries, from_json, integer, messages, parsed, requests, to_json, unsigned};
+use super::{
+    RowsAfter, count, entries, from_json, integer, messages, observations, parsed, requests, to_json, unsigned,
+};
 use crate::StoreError;
 
 /// A query for complete rows, with columns in the order of [`from_row`].
@@ -15,7 +18,8 @@ macro_rules! select {
     ($more:literal, $rest:literal) => {
         concat!(
             "SELECT id, harness, channel, title, state, exit_code, pid, started_ticks, boot_id, project_root, cwd, \
-             repo_id, created_at, updated_at, archived_at, launching_at, end_intent, launch, metadata",
+             repo_id, created_at, updated_at, archived_at, launching_at, end_intent, launch, metadata, activity, \
+             activity_since, activity_source, activity_detail, unseen",
             $more,
             " FROM sessions ",
             $rest
@@ -103,8 +107,10 @@ fn hyphenated(prefix: &str) -> Option<String> {
 pub(super) fn insert(connection: &Connection, session: &Session) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached(
         "INSERT INTO sessions (id, harness, channel, title, state, exit_code, pid, started_ticks, boot_id, project_root,
-             cwd, repo_id, created_at, updated_at, archived_at, launching_at, end_intent, launch, metadata, archived)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?15 IS NOT NULL)",
+             cwd, repo_id, created_at, updated_at, archived_at, launching_at, end_intent, launch, metadata, activity,
+             activity_since, activity_source, activity_detail, unseen, archived)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23,
+             ?24, ?15 IS NOT NULL)",
     )?;
     with_columns(session, |columns| statement.execute(columns))?;
     Ok(())
@@ -115,7 +121,8 @@ pub(super) fn update(connection: &Connection, session: &Session) -> Result<(), S
     let mut statement = connection.prepare_cached(
         "UPDATE sessions SET harness = ?2, channel = ?3, title = ?4, state = ?5, exit_code = ?6, pid = ?7,
              started_ticks = ?8, boot_id = ?9, project_root = ?10, cwd = ?11, repo_id = ?12, updated_at = ?14,
-             archived_at = ?15, launching_at = ?16, end_intent = ?17, launch = ?18, metadata = ?19,
+             archived_at = ?15, launching_at = ?16, end_intent = ?17, launch = ?18, metadata = ?19, activity = ?20,
+             activity_since = ?21, activity_source = ?22, activity_detail = ?23, unseen = ?24,
              archived = ?15 IS NOT NULL
          WHERE id = ?1",
     )?;
@@ -131,6 +138,7 @@ pub(super) fn delete(connection: &Connection, id: SessionId) -> Result<(), Store
     entries::delete(connection, key)?;
     messages::delete(connection, key)?;
     requests::delete_of_session(connection, key)?;
+    observations::delete_of_session(connection, key)?;
     connection.prepare_cached("DELETE FROM sessions WHERE key = ?1")?.execute([key])?;
     Ok(())
 }
@@ -172,6 +180,11 @@ fn with_columns<T>(session: &Session, run: impl FnOnce(&[&dyn ToSql]) -> T) -> T
         session.end_intent.map(|intent| intent.as_str()),
         to_json(&session.launch),
         to_json(&session.metadata),
+        session.activity.activity.as_str(),
+        millis(session.activity.since),
+        session.activity.source.map(|source| source.as_str()),
+        session.activity.detail,
+        session.activity.is_unseen,
     ])
 }
 
@@ -211,5 +224,12 @@ fn from_row(row: &Row<'_>) -> Result<Session, StoreError> {
         end_intent: text_or_null(16)?.map(parsed).transpose()?,
         launch: from_json(text(17)?)?,
         metadata: from_json(text(18)?)?,
+        activity: ActivityStatus {
+            activity: parsed(text(19)?)?,
+            since: moment(20)?,
+            source: text_or_null(21)?.map(parsed).transpose()?,
+            detail: row.get(22)?,
+            is_unseen: row.get(23)?,
+        },
     })
 }

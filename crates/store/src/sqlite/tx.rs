@@ -1,6 +1,7 @@
 //! A write transaction: rows and their events in one commit.
 
 use async_trait::async_trait;
+use coven_domain::activity::JudgedObservation;
 use coven_domain::agent::Agent;
 use coven_domain::entry::Entry;
 use coven_domain::event::{EventBody, request_prefix};
@@ -20,7 +21,8 @@ use tokio::task::block_in_place;
 use super::connection::Lock;
 use super::events::Recorder;
 use super::{
-    agents, aside, entries, events, messages, operations, question_sets, repos, requests, sessions, tasks, workflows,
+    agents, aside, entries, events, messages, observations, operations, question_sets, repos, requests, sessions,
+    tasks, workflows,
 };
 use crate::{AcpCheckpointUpdate, Change, Publish, Render, StoreError, Tx};
 
@@ -150,6 +152,15 @@ impl Tx for SqliteTx {
 
     async fn append_entries(&mut self, id: SessionId, entries: &[Entry]) -> Result<(), StoreError> {
         let appended = entries::append(self.connection()?, id, entries);
+        self.rollback_on_error(appended)
+    }
+
+    async fn append_observations(
+        &mut self,
+        id: SessionId,
+        observations: &[JudgedObservation],
+    ) -> Result<(), StoreError> {
+        let appended = observations::append(self.connection()?, id, observations);
         self.rollback_on_error(appended)
     }
 

@@ -1,6 +1,7 @@
 //! Sample values for the tests, and helpers to store them.
 #![allow(dead_code, reason = "every test file uses some of these")]
 
+use coven_domain::activity::ActivityStatus;
 use coven_domain::entry::{Entry, EntryKind};
 use coven_domain::event::EventBody;
 use coven_domain::repo::Repo;
@@ -51,8 +52,11 @@ pub fn session(nth: u32) -> Session {
             rows: 24,
             cols: 80,
             grace_seconds: 5.0,
+            prompt_args: 0,
+            takes_hooks: false,
         },
         metadata: Map::new(),
+        activity: ActivityStatus::default(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use coven_domain::activity::ActivityStatus;
 use coven_domain::entry::{Entry, EntryKind};
 use coven_domain::session::{Channel, Launch, Session, SessionState};
 use coven_domain::{SessionId, Timestamp};
@@ -39,8 +40,11 @@ pub fn finished_session(number: u64) -> Outcome<Session> {
             rows: 24,
             cols: 80,
             grace_seconds: 5.0,
+            prompt_args: 0,
+            takes_hooks: false,
         },
         metadata: Map::new(),
+        activity: ActivityStatus::default(),
     })
 }
 

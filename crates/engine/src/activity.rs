@@ -1,0 +1,321 @@
+//! The activity of live sessions: collects observations and stores the changes of all sessions in shared transactions.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use coven_domain::activity::{
+    Activity, ActivityFact, ActivitySource, ActivityStatus, ActivityTracker, JudgedObservation, MAX_OBSERVATIONS,
+    Observation, Verdict,
+};
+use coven_domain::query::RequestQuery;
+use coven_domain::request::{AnsweredBy, Request, RequestSource, RequestState};
+use coven_domain::session::Session;
+use coven_domain::{RequestId, SessionId, Timestamp};
+use coven_holder::clock;
+use coven_store::Change;
+use serde_json::json;
+use tokio::sync::Notify;
+
+use super::Engine;
+use super::live::LiveSession;
+use crate::error::EngineError;
+
+/// Minimum time between two transactions with changes of activity.
+pub(crate) const STORE_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Whether an agent's hooks report to coven.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum HookState {
+    /// coven passes no hooks to this agent, for this reason if one is known.
+    #[default]
+    Off,
+    Unavailable(String),
+    /// Passed at launch, and not heard from yet.
+    Silent,
+    Reporting,
+}
+
+/// The activity of one live session.
+#[derive(Debug, Default)]
+pub(crate) struct SessionActivity {
+    tracker: ActivityTracker,
+    /// The last number given to an observation.
+    numbered: u64,
+    unstored: Vec<JudgedObservation>,
+    /// The record must be stored, because the status changed.
+    is_changed: bool,
+    /// What the last terminal signal said. It counts again after a request is settled: a title that says "not working" is
+    /// not repeated when a dialog closes.
+    last_signal: Option<(ActivityFact, Option<String>)>,
+    pub hooks: HookState,
+    /// Ids of the newest hook calls, so that a repeated delivery is recognised.
+    pub hook_calls: Vec<RequestId>,
+    /// A client shows the session until then.
+    watched_until: Option<Timestamp>,
+}
+
+impl SessionActivity {
+    pub fn new(status: ActivityStatus, observations: &[JudgedObservation]) -> Self {
+        let numbered = observations.last().map_or(0, |last| last.number);
+        let has_hooks = observations.iter().any(|it| it.observation.source == ActivitySource::Hook);
+        let hooks = if has_hooks { HookState::Reporting } else { HookState::Off };
+        Self { tracker: ActivityTracker::new(status), numbered, hooks, ..Self::default() }
+    }
+
+    /// Numbers and keeps an observation. Repetitions that confirm the current value are not kept.
+    fn keep(&mut self, observation: Observation, verdict: Verdict) {
+        if verdict == Verdict::Changed {
+            self.is_changed = true;
+        }
+        let is_repeated = self.unstored.last().is_some_and(|last| {
+            last.observation.source == observation.source && last.observation.fact == observation.fact
+        });
+        if verdict == Verdict::Confirmed || (verdict != Verdict::Changed && is_repeated) {
+            return;
+        }
+        self.numbered += 1;
+        self.unstored.push(JudgedObservation { number: self.numbered, observation, verdict });
+        // The store keeps no more than this either.
+        let excess = self.unstored.len().saturating_sub(MAX_OBSERVATIONS);
+        self.unstored.drain(..excess);
+    }
+
+    fn is_watched(&self, now: Timestamp) -> bool {
+        self.watched_until.is_some_and(|until| until > now)
+    }
+}
+
+/// The sessions whose activity must be stored, and those with an observation that waits.
+#[derive(Debug, Default)]
+pub(crate) struct ActivityQueue {
+    changed: Mutex<HashSet<SessionId>>,
+    waiting: Mutex<HashSet<SessionId>>,
+    pub notify: Notify,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Engine {
+    /// Applies an observation of a live session. The loop stores it.
+    pub(crate) fn observe(&self, live: &LiveSession, observation: Observation) -> Verdict {
+        let mut activity = lock(&live.activity);
+        if observation.source == ActivitySource::Signal {
+            activity.last_signal = Some((observation.fact, observation.detail.clone()));
+        }
+        let verdict = activity.tracker.observe(observation.clone());
+        activity.keep(observation, verdict);
+        self.queue_activity(live.id, &activity);
+        verdict
+    }
+
+    /// Records that a request was settled, and lets the last terminal signal count again.
+    pub(crate) fn observe_settled(&self, live: &LiveSession, source: ActivitySource) {
+        let now = clock::now();
+        let last_signal = lock(&live.activity).last_signal.clone();
+        self.observe(live, Observation::new(source, ActivityFact::Settled, None, now));
+        if let Some((fact, detail)) = last_signal {
+            self.observe(live, Observation::new(ActivitySource::Signal, fact, detail.as_deref(), now));
+        }
+    }
+
+    /// Sets the number of subagents and background tasks.
+    pub(crate) fn set_background(&self, live: &LiveSession, change: impl FnOnce(u32) -> u32) {
+        let mut activity = lock(&live.activity);
+        let count = change(activity.tracker.background());
+        if activity.tracker.set_background(count, clock::now()) {
+            activity.is_changed = true;
+        }
+        self.queue_activity(live.id, &activity);
+    }
+
+    /// Records that a client looks at the session and keeps showing it for `watched`.
+    pub async fn look_at(&self, id: SessionId, watched: Duration) -> Result<(), EngineError> {
+        match self.live_session(id) {
+            Some(live) => {
+                let mut activity = lock(&live.activity);
+                activity.watched_until = Some(clock::now().after(watched)).max(activity.watched_until);
+                if activity.tracker.seen() {
+                    activity.is_changed = true;
+                }
+                self.queue_activity(id, &activity);
+                Ok(())
+            }
+            None => self.session(id).await.map(drop),
+        }
+    }
+
+    /// Reports whether a client shows the session now.
+    pub(crate) fn is_watched(&self, id: SessionId) -> bool {
+        self.live_session(id).is_some_and(|live| lock(&live.activity).is_watched(clock::now()))
+    }
+
+    fn queue_activity(&self, id: SessionId, activity: &SessionActivity) {
+        if activity.tracker.due_at().is_some() {
+            lock(&self.activity.waiting).insert(id);
+        }
+        if activity.is_changed || !activity.unstored.is_empty() {
+            lock(&self.activity.changed).insert(id);
+        }
+        self.activity.notify.notify_one();
+    }
+
+    /// Applies the observations that are due. Returns the time of the next one.
+    pub(crate) fn apply_due_activity(&self, now: Timestamp) -> Option<Timestamp> {
+        let waiting: Vec<SessionId> = lock(&self.activity.waiting).drain().collect();
+        let mut next = None;
+        for id in waiting {
+            let Some(live) = self.live_session(id) else { continue };
+            let mut activity = lock(&live.activity);
+            if let Some((observation, verdict)) = activity.tracker.apply_due(now) {
+                activity.keep(observation, verdict);
+            }
+            if let Some(due) = activity.tracker.due_at() {
+                lock(&self.activity.waiting).insert(id);
+                next = Some(next.map_or(due, |next: Timestamp| next.min(due)));
+            }
+            if activity.is_changed || !activity.unstored.is_empty() {
+                lock(&self.activity.changed).insert(id);
+            }
+        }
+        next
+    }
+
+    /// Stores all changes of activity in one transaction and announces them.
+    pub(crate) async fn store_activity(self: &Arc<Self>) -> Result<(), EngineError> {
+        let ids: Vec<SessionId> = lock(&self.activity.changed).drain().collect();
+        let mut changes = Vec::new();
+        for id in ids {
+            let Some(live) = self.live_session(id) else { continue };
+            let mut activity = lock(&live.activity);
+            let status = std::mem::take(&mut activity.is_changed).then(|| activity.tracker.status().clone());
+            let unstored = std::mem::take(&mut activity.unstored);
+            drop(activity);
+            changes.push((live, status, unstored));
+        }
+        if changes.is_empty() {
+            return Ok(());
+        }
+        match self.write_activity(&changes).await {
+            Ok(changed) => {
+                for (live, before, session) in changed {
+                    self.activity_changed(&live, before, &session).await;
+                }
+                Ok(())
+            }
+            Err(error) => {
+                // Put everything back; the loop retries.
+                for (live, status, mut unstored) in changes {
+                    let mut activity = lock(&live.activity);
+                    activity.is_changed |= status.is_some();
+                    unstored.append(&mut activity.unstored);
+                    activity.unstored = unstored;
+                    lock(&self.activity.changed).insert(live.id);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    #[expect(clippy::type_complexity, reason = "a list of what was written, used once")]
+    async fn write_activity(
+        &self,
+        changes: &[(Arc<LiveSession>, Option<ActivityStatus>, Vec<JudgedObservation>)],
+    ) -> Result<Vec<(Arc<LiveSession>, Activity, Session)>, EngineError> {
+        let now = clock::now();
+        // Unsynced: after a power failure the agents are gone, and their activity with them.
+        let mut tx = self.store.begin_unsynced().await?;
+        let mut changed = Vec::new();
+        for (live, status, unstored) in changes {
+            let Some(mut session) = tx.session(live.id).await? else { continue };
+            tx.append_observations(live.id, unstored).await?;
+            if let Some(status) = status.clone().filter(|status| *status != session.activity) {
+                let before = session.activity.activity;
+                session.activity = status;
+                tx.record(Change::SessionChanged { session: session.clone(), event: "activity" }, now).await?;
+                changed.push((live.clone(), before, session));
+            }
+        }
+        self.commit(tx).await?;
+        Ok(changed)
+    }
+
+    /// Runs the effects of a stored change: the ledger note, requests that are no longer needed, the notification.
+    async fn activity_changed(self: &Arc<Self>, live: &Arc<LiveSession>, before: Activity, session: &Session) {
+        let status = &session.activity;
+        if before == status.activity {
+            return;
+        }
+        live.note(json!({
+            "note": "activity",
+            "activity": status.activity,
+            "source": status.source,
+            "detail": status.detail,
+        }));
+        if before.needs_a_human() && !status.activity.needs_a_human() {
+            self.cancel_hook_requests(live.id).await;
+        }
+    }
+
+    /// Returns the pending requests of a session that hooks reported.
+    pub(crate) async fn pending_hook_requests(&self, id: SessionId) -> Result<Vec<Request>, EngineError> {
+        let query = RequestQuery { session: Some(id), ..RequestQuery::default() };
+        let mut pending = self.store.requests(&query).await?;
+        pending.retain(|request| request.source == RequestSource::Hook);
+        Ok(pending)
+    }
+
+    /// Cancels requests whose dialog was closed in the terminal.
+    pub(crate) async fn cancel_hook_requests(&self, id: SessionId) {
+        let cancelled = async {
+            for request in self.pending_hook_requests(id).await? {
+                self.withdraw_request(request.id).await?;
+            }
+            Ok::<(), EngineError>(())
+        };
+        if let Err(error) = cancelled.await {
+            tracing::warn!(session = %id, %error, "cannot cancel requests that were answered in the terminal");
+        }
+    }
+
+    /// Cancels a request that its agent no longer waits for; an answered one stays as it is.
+    pub(crate) async fn withdraw_request(&self, id: RequestId) -> Result<(), EngineError> {
+        let now = clock::now();
+        let mut tx = self.store.begin().await?;
+        let Some(mut request) = tx.request(id).await? else { return Ok(()) };
+        if !request.cancelled(AnsweredBy::Session, now) {
+            return Ok(());
+        }
+        debug_assert_eq!(request.state, RequestState::Cancelled);
+        tx.record(Change::RequestChanged { request, event: "cancelled" }, now).await?;
+        Ok(self.commit(tx).await?)
+    }
+
+    /// Returns the evidence for a session's activity.
+    pub async fn why(&self, id: SessionId) -> Result<ActivityEvidence, EngineError> {
+        let session = self.session(id).await?;
+        let mut observations = self.store.observations(id).await?;
+        let (mut hooks, mut background, mut status) = (HookState::Off, 0, session.activity.clone());
+        if let Some(live) = self.live_session(id) {
+            let activity = lock(&live.activity);
+            let last = observations.last().map_or(0, |last| last.number);
+            observations.extend(activity.unstored.iter().filter(|it| it.number > last).cloned());
+            (hooks, background) = (activity.hooks.clone(), activity.tracker.background());
+            status = activity.tracker.status().clone();
+        }
+        Ok(ActivityEvidence { session, status, hooks, background, observations })
+    }
+}
+
+/// Everything that explains the activity of a session.
+#[derive(Debug)]
+pub struct ActivityEvidence {
+    pub session: Session,
+    pub status: ActivityStatus,
+    pub hooks: HookState,
+    pub background: u32,
+    /// Oldest first.
+    pub observations: Vec<JudgedObservation>,
+}

@@ -1,0 +1,431 @@
+//! Calls of agents' hooks: what they report, and requests that wait for an answer from the inbox.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use coven_domain::activity::{ActivityFact, ActivitySource, Observation};
+use coven_domain::query::AgentQuery;
+use coven_domain::request::{PermissionOption, Request, RequestAnswer, RequestBody, RequestSource, RequestState};
+use coven_domain::session::Session;
+use coven_domain::{AgentId, RequestId, SessionId, Timestamp};
+use coven_files::{Limit, Links};
+use coven_harness::hooks::{HookAnswer, HookMeaning, HookRequest, HookRequestBody, HookSetup, Hooks};
+use coven_holder::{clock, process};
+use coven_store::Change;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::Engine;
+use super::activity::{HookState, SessionActivity};
+use super::caller::Caller;
+use super::live::LiveSession;
+use super::notification::{InboxItemId, InboxNotification};
+use crate::blocking::blocking;
+use crate::error::EngineError;
+use crate::runtime;
+
+/// Number of call ids kept per session to recognise repeated deliveries.
+const MAX_CALL_IDS: usize = 256;
+/// How often the daemon checks that the process of a waiting hook still exists.
+const HOOK_CHECK_INTERVAL: Duration = Duration::from_millis(250);
+/// Key in the metadata of a session for the ids of the agent's own conversations.
+const CONVERSATIONS: &str = "conversations";
+const MAX_CONVERSATIONS: usize = 20;
+
+/// The folder of a session for files that the agent's hooks need.
+const HOOK_FILES: &str = "hooks";
+/// File in that folder with the reason why the agent runs without hooks.
+const UNAVAILABLE: &str = "unavailable";
+const HOOK_REASON: Limit = Limit::new("the reason for missing hooks", 4096);
+/// The folder of a session with the calls of hooks that no daemon received.
+const STORED_CALLS: &str = "hook-calls";
+const STORED_CALL: Limit = Limit::new("a stored hook call", 2 << 20);
+const MAX_STORED_CALLS: usize = 1000;
+
+/// One call of a hook, also as stored in a file.
+#[derive(Debug, Clone, Deserialize)]
+pub struct HookCall {
+    /// Identifies the call. It is also the id of the request that the call makes.
+    pub id: RequestId,
+    pub event: String,
+    #[serde(default)]
+    pub payload: Value,
+    /// When the agent called the hook, if it was delivered later.
+    #[serde(default)]
+    pub called_at: Option<Timestamp>,
+}
+
+impl Engine {
+    /// Handles a call of a hook. Returns what the hook prints; a call that makes a request waits for its answer.
+    pub async fn hook_called(
+        self: &Arc<Self>,
+        session: SessionId,
+        call: HookCall,
+        caller: &Caller,
+    ) -> Result<Option<String>, EngineError> {
+        caller.ensure_in(session).inspect_err(|error| tracing::warn!(%error, event = call.event, "rejected a hook"))?;
+        let live = self
+            .live_session(session)
+            .ok_or_else(|| EngineError::NotLive { id: session, state: "not running".to_owned() })?;
+        let Some(hooks) = live.hooks else { return Ok(None) };
+        let request = self.handle_hook(&live, hooks, &call).await?;
+        match request {
+            Some(request) => self.wait_for_answer(&live, hooks, &call, request, caller.pid()).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Adds the agent's hooks to a launch: files in the session's folder, arguments and environment variables. Returns the
+    /// command line. If hooks cannot be added, the agent is launched without them.
+    pub(super) fn with_hooks(&self, session: &Session, env: &mut BTreeMap<String, String>) -> Vec<String> {
+        let launch = &session.launch;
+        let mut argv = launch.argv.clone();
+        let Some(hooks) = self.harness_hooks(&session.harness).filter(|_| launch.takes_hooks) else { return argv };
+        let folder = self.home.session_dir(session.id).join(HOOK_FILES);
+        let prompt = argv.split_off(argv.len().saturating_sub(launch.prompt_args).max(1));
+        let setup = HookSetup {
+            coven: &self.program,
+            folder: &folder,
+            args: &argv[1..],
+            env: &*env,
+            cwd: Path::new(&session.cwd),
+        };
+        let injected = (hooks.inject)(&setup).and_then(|injection| {
+            write_files(&folder, &injection.files).map_err(|error| format!("cannot write hook files: {error}"))?;
+            Ok(injection)
+        });
+        match injected {
+            Ok(injection) => {
+                argv.truncate(1);
+                argv.extend(injection.args);
+                env.extend(injection.env);
+            }
+            Err(reason) => {
+                tracing::warn!(session = %session.id, reason, "an agent runs without hooks");
+                let _ = write_files(&folder, &[(UNAVAILABLE.to_owned(), reason)]);
+            }
+        }
+        argv.extend(prompt);
+        argv
+    }
+
+    fn harness_hooks(&self, id: &str) -> Option<&'static Hooks> {
+        self.harnesses.iter().find(|harness| harness.id == id)?.hooks
+    }
+
+    /// Returns the hooks of a running session, and records whether they report.
+    pub(super) fn hooks_of(&self, session: &Session, activity: &mut SessionActivity) -> Option<&'static Hooks> {
+        let hooks = self.harness_hooks(&session.harness).filter(|_| session.launch.takes_hooks)?;
+        let folder = self.home.session_dir(session.id).join(HOOK_FILES);
+        match coven_files::read_text(&folder.join(UNAVAILABLE), HOOK_REASON, Links::Refuse) {
+            Ok(reason) => {
+                activity.hooks = HookState::Unavailable(reason);
+                None
+            }
+            Err(_) => {
+                if activity.hooks == HookState::Off {
+                    activity.hooks = HookState::Silent;
+                }
+                Some(hooks)
+            }
+        }
+    }
+
+    /// Handles the calls that hooks stored while no daemon was running, oldest first.
+    pub(super) fn read_stored_hook_calls(self: &Arc<Self>, live: &Arc<LiveSession>) {
+        let (engine, live) = (self.clone(), live.clone());
+        // Ends by itself: the number of calls is bounded.
+        runtime::spawn(async move {
+            let folder = live.dir.join(STORED_CALLS);
+            let found = blocking(move || stored_calls(&folder)).await;
+            for (file, call) in found {
+                match call {
+                    Some(call) => {
+                        if let Err(error) = engine.stored_hook_called(&live, &call).await {
+                            tracing::warn!(session = %live.id, %error, "cannot handle a stored hook call");
+                            return;
+                        }
+                    }
+                    None => tracing::warn!(session = %live.id, "dropped a stored hook call that cannot be read"),
+                }
+                let _ = std::fs::remove_file(file);
+            }
+        });
+    }
+
+    /// Handles a call that was stored while no daemon was running. Its process no longer waits.
+    pub(crate) async fn stored_hook_called(
+        self: &Arc<Self>,
+        live: &Arc<LiveSession>,
+        call: &HookCall,
+    ) -> Result<(), EngineError> {
+        let Some(hooks) = live.hooks else { return Ok(()) };
+        if let Some(request) = self.handle_hook(live, hooks, call).await? {
+            // The dialog may still be on the screen, but the hook that could answer it has returned.
+            self.withdraw_request(request).await?;
+        }
+        Ok(())
+    }
+
+    /// Applies the meanings of a call. Returns the request that the call waits for.
+    async fn handle_hook(
+        self: &Arc<Self>,
+        live: &Arc<LiveSession>,
+        hooks: &Hooks,
+        call: &HookCall,
+    ) -> Result<Option<RequestId>, EngineError> {
+        let is_repeated = {
+            let mut activity = live.activity.lock().unwrap_or_else(PoisonError::into_inner);
+            activity.hooks = HookState::Reporting;
+            let is_repeated = activity.hook_calls.contains(&call.id);
+            if !is_repeated {
+                if activity.hook_calls.len() == MAX_CALL_IDS {
+                    activity.hook_calls.remove(0);
+                }
+                activity.hook_calls.push(call.id);
+            }
+            is_repeated
+        };
+        let at = call.called_at.unwrap_or_else(clock::now);
+        let mut waits_for = None;
+        for meaning in (hooks.read)(&call.event, &call.payload) {
+            match meaning {
+                // A repeated call may wait again for the request that the first one made.
+                HookMeaning::Asked(asked) => {
+                    let id = call.id;
+                    let is_answerable = asked.is_answerable;
+                    if self.store.request(id).await?.is_none() {
+                        self.record_hook_request(live, id, asked, at).await?;
+                    }
+                    waits_for = is_answerable.then_some(id);
+                }
+                _ if is_repeated => {}
+                HookMeaning::Started => {}
+                HookMeaning::Conversation { id, transcript } => {
+                    self.learn_conversation(live.id, id, transcript).await?
+                }
+                HookMeaning::Activity { fact, detail } => {
+                    self.observe(live, Observation::new(ActivitySource::Hook, fact, detail.as_deref(), at));
+                }
+                HookMeaning::Settled { key } => self.settled_in_terminal(live, key.as_deref()).await?,
+                HookMeaning::BackgroundChanged(change) => {
+                    self.set_background(live, |count| count.saturating_add_signed(change));
+                }
+                HookMeaning::BackgroundCount(count) => self.set_background(live, |_| count),
+            }
+        }
+        Ok(waits_for)
+    }
+
+    async fn record_hook_request(
+        self: &Arc<Self>,
+        live: &Arc<LiveSession>,
+        id: RequestId,
+        asked: HookRequest,
+        at: Timestamp,
+    ) -> Result<(), EngineError> {
+        let what = (id, RequestSource::Hook);
+        let (request, fact) = match asked.body {
+            HookRequestBody::Permission { title, options, mut tool_call } => {
+                if let (Value::Object(call), Some(key)) = (&mut tool_call, asked.key) {
+                    call.insert("requestKey".to_owned(), json!(key));
+                }
+                let request = Request::permission(what, live.id, title, (options, tool_call), at);
+                (request, ActivityFact::PermissionAsked)
+            }
+            HookRequestBody::Question { questions } => {
+                (Request::question(what, live.id, questions, at), ActivityFact::QuestionAsked)
+            }
+        };
+        let detail = match fact {
+            ActivityFact::QuestionAsked => format!("asks: {}", request.title),
+            _ => request.title.clone(),
+        };
+        self.observe(live, Observation::new(ActivitySource::Hook, fact, Some(&detail), at));
+        // A request that the agent does not let us answer is only shown as activity.
+        if !asked.is_answerable {
+            return Ok(());
+        }
+        let event = if fact == ActivityFact::QuestionAsked { "asked" } else { "requested" };
+        let (title, agent) = (request.title.clone(), self.agent_of_session(live.id).await?);
+        let request = Request { agent, ..request };
+        let mut tx = self.store.begin().await?;
+        tx.record(Change::RequestChanged { request, event }, clock::now()).await?;
+        self.commit(tx).await?;
+        live.note(json!({ "note": event, "request": id, "title": title }));
+        coven_holder::fault::point("after_hook_request");
+        self.notify(InboxNotification { item: InboxItemId::Request(id), session: Some(live.id), title });
+        Ok(())
+    }
+
+    /// Waits until the request is settled. Cancels it if the process of the hook ends: the agent ends its hooks when its
+    /// own dialog is closed.
+    async fn wait_for_answer(
+        self: &Arc<Self>,
+        live: &Arc<LiveSession>,
+        hooks: &Hooks,
+        call: &HookCall,
+        id: RequestId,
+        pid: Option<u32>,
+    ) -> Result<Option<String>, EngineError> {
+        let started = pid.and_then(|pid| process::stat(pid).ok()).map(|stat| stat.started_ticks);
+        let is_gone = || match (pid, started) {
+            (Some(pid), Some(started)) => process::stat(pid).map_or(true, |stat| stat.started_ticks != started),
+            _ => true,
+        };
+        let mut changes = self.changes();
+        loop {
+            changes.borrow_and_update();
+            let request = self.known_request(id).await?;
+            if !request.is_pending() {
+                return Ok(self.hook_answered(live, hooks, call, &request).await);
+            }
+            tokio::select! {
+                changed = changes.changed() => if changed.is_err() { return Err(EngineError::Stopping) },
+                () = tokio::time::sleep(HOOK_CHECK_INTERVAL) => if is_gone() {
+                    self.withdraw_request(id).await?;
+                    self.after_settling(live).await?;
+                    return Ok(None);
+                },
+                () = live.ended() => return Ok(None),
+                () = self.stopped() => return Err(EngineError::Stopping),
+            }
+        }
+    }
+
+    /// Renders the answer for the agent and records who gave it.
+    async fn hook_answered(
+        self: &Arc<Self>,
+        live: &Arc<LiveSession>,
+        hooks: &Hooks,
+        call: &HookCall,
+        request: &Request,
+    ) -> Option<String> {
+        live.note(json!({
+            "note": "request settled",
+            "request": request.id,
+            "status": request.state,
+            "answer": request.answer_text(),
+            "by": request.answered_by,
+        }));
+        if let Err(error) = self.after_settling(live).await {
+            tracing::warn!(session = %live.id, %error, "cannot read the other requests of a session");
+        }
+        match (request.state, &request.answer, &request.body) {
+            (RequestState::Answered, Some(RequestAnswer::Option(chosen)), RequestBody::Permission { options, .. }) => {
+                let option: &PermissionOption = options.iter().find(|it| it.id == *chosen)?;
+                (hooks.answer)(&call.payload, &HookAnswer::Option(option))
+            }
+            (RequestState::Answered, Some(RequestAnswer::Answers(answers)), _) => {
+                (hooks.answer)(&call.payload, &HookAnswer::Answers(answers))
+            }
+            (RequestState::Rejected, ..) => (hooks.answer)(&call.payload, &HookAnswer::Rejected),
+            _ => None,
+        }
+    }
+
+    /// Reports the next pending request, or that none is left.
+    async fn after_settling(&self, live: &Arc<LiveSession>) -> Result<(), EngineError> {
+        match self.pending_hook_requests(live.id).await?.first() {
+            Some(next) => {
+                let (fact, detail) = match next.body {
+                    RequestBody::Question { .. } => (ActivityFact::QuestionAsked, format!("asks: {}", next.title)),
+                    _ => (ActivityFact::PermissionAsked, next.title.clone()),
+                };
+                self.observe(live, Observation::new(ActivitySource::Hook, fact, Some(&detail), clock::now()));
+            }
+            None => self.observe_settled(live, ActivitySource::Hook),
+        }
+        Ok(())
+    }
+
+    /// Cancels the requests that were answered in the agent's own dialog.
+    async fn settled_in_terminal(&self, live: &Arc<LiveSession>, key: Option<&str>) -> Result<(), EngineError> {
+        let mut has_settled = false;
+        for request in self.pending_hook_requests(live.id).await? {
+            let known_key = match &request.body {
+                RequestBody::Permission { tool_call, .. } => tool_call.get("requestKey").and_then(Value::as_str),
+                _ => None,
+            };
+            if key.is_none() || known_key.is_none() || known_key == key {
+                self.withdraw_request(request.id).await?;
+                has_settled = true;
+            }
+        }
+        if has_settled {
+            self.after_settling(live).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns the agent of a task that runs in the session.
+    async fn agent_of_session(&self, session: SessionId) -> Result<Option<AgentId>, EngineError> {
+        let found = self.store.agents(AgentQuery::Session(session), None, usize::MAX).await?;
+        Ok(found.items.last().map(|agent| agent.id))
+    }
+
+    /// Stores the agent's own id of its conversation; the list keeps earlier ones.
+    async fn learn_conversation(
+        &self,
+        session: SessionId,
+        id: String,
+        transcript: Option<String>,
+    ) -> Result<(), EngineError> {
+        let known = self.session(session).await?;
+        let list = known.metadata.get(CONVERSATIONS).and_then(Value::as_array).cloned().unwrap_or_default();
+        if list.iter().any(|it| it["id"] == id.as_str()) {
+            return Ok(());
+        }
+        self.change_session(session, "activity", |session, _| {
+            let mut list = list;
+            list.push(json!({ "id": id, "transcript": transcript }));
+            let excess = list.len().saturating_sub(MAX_CONVERSATIONS);
+            list.drain(..excess);
+            session.metadata.insert(CONVERSATIONS.to_owned(), Value::Array(list));
+            Ok::<(), EngineError>(())
+        })
+        .await
+        .map(drop)
+    }
+}
+
+/// Writes private files; existing ones are replaced.
+fn write_files(folder: &Path, files: &[(String, String)]) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    for (name, content) in files {
+        let path = folder.join(name);
+        if let Some(parent) = path.parent().filter(|parent| *parent != folder) {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+        }
+        let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        file.write_all(content.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Reads the stored calls, oldest first; `None` for one that cannot be read.
+fn stored_calls(folder: &Path) -> Vec<(PathBuf, Option<HookCall>)> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.')))
+        .take(MAX_STORED_CALLS)
+        .collect();
+    files.sort();
+    let read = |path: &PathBuf| {
+        let text = coven_files::read(path, STORED_CALL, Links::Refuse).ok()?;
+        serde_json::from_slice(&text).ok()
+    };
+    files
+        .into_iter()
+        .map(|path| {
+            let call = read(&path);
+            (path, call)
+        })
+        .collect()
+}
