@@ -220,7 +220,7 @@ pub struct QuestionPayload {
     pub question: QuestionSetRecord,
 }
 
-/// `retention.swept`: ids of what was deleted.
+/// `retention.swept`: ids of deleted records, at most 100 of each kind. A larger sweep has several events.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RetentionPayload {
@@ -230,9 +230,14 @@ pub struct RetentionPayload {
     pub sessions_deleted: Vec<String>,
     pub workflows_deleted: Vec<String>,
     pub questions_deleted: Vec<String>,
+    /// In the first event of a sweep.
     pub events_deleted: u64,
+    /// In the first event of a sweep.
     #[serde(default)]
     pub operations_deleted: u64,
+    /// The next event continues the list of the same sweep.
+    #[serde(default)]
+    pub more: bool,
 }
 
 /// `GET /events` with `Accept: application/json`.

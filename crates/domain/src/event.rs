@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::agent::Agent;
 use crate::message::StoredMessage;
 use crate::operation::Operation;
-use crate::query::SweepReport;
+use crate::query::SweepPart;
 use crate::question_set::QuestionSet;
 use crate::repo::Repo;
 use crate::request::{Request, RequestKind};
@@ -104,7 +104,10 @@ pub const KINDS: [(&str, &str); 86] = [
     ("operation.completed", "the operation completed; the record has its result"),
     ("operation.failed", "the operation failed; the record has the error"),
     ("operation.cancelled", "the operation was stopped before it finished"),
-    ("retention.swept", "expired records were deleted; the payload lists them"),
+    (
+        "retention.swept",
+        "expired records were deleted; the payload lists at most 100 of each kind, and events of the same sweep follow while `more` is true",
+    ),
 ];
 
 /// Kinds that older versions stored under another name, with the current name.
@@ -177,7 +180,7 @@ pub enum EventBody<'a> {
     Agent(&'a Agent),
     Run(&'a WorkflowRun),
     Operation(&'a Operation),
-    Swept(&'a SweepReport),
+    Swept(SweepPart<'a>),
     /// An event without a record: the payload itself.
     Payload(&'a Value),
 }

@@ -293,7 +293,7 @@ pub struct StatePage {
 }
 
 /// The result of a sweep. The files of `sessions_deleted` can be deleted afterwards.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SweepReport {
     pub tasks_soft_deleted: Vec<String>,
     pub tasks_deleted: Vec<String>,
@@ -304,7 +304,55 @@ pub struct SweepReport {
     /// Number of operations that ended before the cutoff for events.
     pub operations_deleted: u64,
     pub events_deleted: u64,
-    /// The event that lists the deleted records, for waking subscribers; `None` if no event was written.
-    #[serde(skip)]
+    /// The last event that lists the deleted records, for waking subscribers; `None` if no event was written.
     pub event_number: Option<u64>,
+}
+
+impl SweepReport {
+    /// Splits the report into parts with at most `max_ids` ids of each kind, so that no event grows without bound. The
+    /// first part has the counts.
+    pub fn parts(&self, max_ids: usize) -> impl Iterator<Item = SweepPart<'_>> {
+        let most = [
+            self.tasks_soft_deleted.len(),
+            self.tasks_deleted.len(),
+            self.agents_deleted.len(),
+            self.sessions_deleted.len(),
+            self.workflows_deleted.len(),
+            self.questions_deleted.len(),
+        ]
+        .into_iter()
+        .max()
+        .unwrap_or(0);
+        let count = most.div_ceil(max_ids).max(1);
+        (0..count).map(move |nth| SweepPart {
+            tasks_soft_deleted: part(&self.tasks_soft_deleted, max_ids, nth),
+            tasks_deleted: part(&self.tasks_deleted, max_ids, nth),
+            agents_deleted: part(&self.agents_deleted, max_ids, nth),
+            sessions_deleted: part(&self.sessions_deleted, max_ids, nth),
+            workflows_deleted: part(&self.workflows_deleted, max_ids, nth),
+            questions_deleted: part(&self.questions_deleted, max_ids, nth),
+            operations_deleted: if nth == 0 { self.operations_deleted } else { 0 },
+            events_deleted: if nth == 0 { self.events_deleted } else { 0 },
+            more: nth + 1 < count,
+        })
+    }
+}
+
+fn part<T>(ids: &[T], max_ids: usize, nth: usize) -> &[T] {
+    ids.chunks(max_ids).nth(nth).unwrap_or_default()
+}
+
+/// The payload of one `retention.swept` event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct SweepPart<'a> {
+    pub tasks_soft_deleted: &'a [String],
+    pub tasks_deleted: &'a [String],
+    pub agents_deleted: &'a [String],
+    pub sessions_deleted: &'a [SessionId],
+    pub workflows_deleted: &'a [String],
+    pub questions_deleted: &'a [String],
+    pub operations_deleted: u64,
+    pub events_deleted: u64,
+    /// The next event continues the list of the same sweep.
+    pub more: bool,
 }

@@ -35,7 +35,7 @@ pub fn render(body: EventBody<'_>) -> String {
         EventBody::Agent(agent) => json(&AgentPayload { agent: agent.into() }),
         EventBody::Run(workflow) => json(&WorkflowPayload { workflow: workflow.into() }),
         EventBody::Operation(operation) => json(&OperationPayload { operation: operation.into() }),
-        EventBody::Swept(report) => json(report),
+        EventBody::Swept(part) => json(&part),
         EventBody::Payload(payload) => json(payload),
     }
 }

@@ -145,7 +145,7 @@ async fn store_17_the_seven_rules_in_one_transaction_with_one_event() {
         serde_json::from_str::<Value>(&swept.payload).expect("JSON"),
         json!({"tasks_soft_deleted": ["closed-31"], "tasks_deleted": ["deleted-8"], "agents_deleted": ["a-gone"],
             "sessions_deleted": [id(1)], "workflows_deleted": ["w-with-task", "w-old"],
-            "questions_deleted": ["q-a-gone"], "operations_deleted": 0, "events_deleted": 2})
+            "questions_deleted": ["q-a-gone"], "operations_deleted": 0, "events_deleted": 2, "more": false})
     );
     let left = |sql: &str| -> Vec<String> {
         let mut statement = work.connection.prepare(sql).expect("a query");
@@ -156,6 +156,34 @@ async fn store_17_the_seven_rules_in_one_transaction_with_one_event() {
     assert_eq!(left("SELECT depends_on FROM task_dependencies WHERE task_id = 'open'"), [""; 0]);
     let counts = ["agents", "workflows", "requests"].map(|table| left(&format!("SELECT id FROM {table}")).len());
     assert_eq!(counts, [1, 2, 1]);
+}
+
+#[tokio::test]
+async fn store_17_a_large_sweep_lists_every_id_in_events_of_bounded_size() {
+    let work = Work::new();
+    let tasks: Vec<String> = (0..250).map(|nth| format!("task-{nth:03}")).collect();
+    work.connection.execute_batch("BEGIN").expect("a transaction");
+    for task in &tasks {
+        work.task(task, "closed", Some(days_ago(31)), None);
+    }
+    work.workflow("w", &tasks[0], "completed", Some(days_ago(8)));
+    work.connection.execute_batch("COMMIT").expect("a commit");
+
+    let report = work.store.sweep(&default_periods(), NOW).await.expect("a sweep");
+
+    let events = work.store.events_after(0, 10).await.expect("a read");
+    assert_eq!(report.event_number, events.last().map(|event| event.number));
+    let payloads: Vec<Value> =
+        events.iter().map(|event| serde_json::from_str(&event.payload).expect("a payload")).collect();
+    let listed = |payload: &Value| payload["tasks_soft_deleted"].as_array().expect("a list").clone();
+    assert_eq!(payloads.iter().map(|it| listed(it).len()).collect::<Vec<_>>(), [100, 100, 50]);
+    assert_eq!(payloads.iter().map(|it| it["more"].clone()).collect::<Vec<_>>(), [true, true, false]);
+    assert_eq!(
+        payloads.iter().map(|it| it["workflows_deleted"].clone()).collect::<Vec<_>>(),
+        [json!(["w"]), json!([]), json!([])]
+    );
+    let all: Vec<Value> = payloads.iter().flat_map(listed).collect();
+    assert_eq!(json!(all), json!(tasks));
 }
 
 #[tokio::test]

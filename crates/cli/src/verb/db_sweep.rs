@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use coven_api::operation::Operation;
 use coven_api::retention::{RetentionRequest, RetentionResponse};
 use coven_api::routes::{Endpoint, RunRetention};
+use coven_domain::query::SweepReport;
 use coven_engine::loops::retention;
 use coven_holder::clock;
 use coven_host::home::Home;
@@ -44,10 +45,10 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             let started = start(&mut DaemonClient::open(&home).await?, args.dry_run).await?;
             return operation::print_started(&started, args.json).map(|()| ExitCode::SUCCESS);
         }
-        let deleted = match DaemonClient::running(&home).await? {
+        let mut deleted = match DaemonClient::running(&home).await? {
             Some(mut link) => sweep(&home, &mut link, args.dry_run).await?,
             // A daemon would sweep when it starts.
-            None if args.dry_run => preview(&home).await?,
+            None if args.dry_run => RetentionResponse::new(preview(&home).await?, true),
             None => {
                 let before = preview(&home).await?;
                 merge(before, sweep(&home, &mut DaemonClient::open(&home).await?, false).await?)
@@ -55,7 +56,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         };
         match args.json {
             true => print_json(&serde_json::to_vec(&deleted).map_err(coven_client::ClientError::from)?)?,
-            false => output::text(&text(&deleted))?,
+            false => output::text(&text(&mut deleted))?,
         }
         Ok(ExitCode::SUCCESS)
     })
@@ -71,11 +72,11 @@ async fn sweep(home: &Home, link: &mut DaemonClient, dry_run: bool) -> Result<Re
 }
 
 /// Computes the result without a daemon, from the current config.
-async fn preview(home: &Home) -> Result<RetentionResponse, Failure> {
+async fn preview(home: &Home) -> Result<SweepReport, Failure> {
     let config = coven_host::config::read(home)?;
     // Opening a missing store would create it.
     if !home.db().exists() {
-        return Ok(RetentionResponse { dry_run: true, ..RetentionResponse::default() });
+        return Ok(SweepReport::default());
     }
     // A preview must not migrate the store.
     if migrations::status(home.db()).map_err(Failure::Store)?.iter().any(|step| step.applied_at.is_none()) {
@@ -83,44 +84,59 @@ async fn preview(home: &Home) -> Result<RetentionResponse, Failure> {
     }
     let store = SqliteStore::open(home.db(), coven_server::event::render).map_err(Failure::Store)?;
     let previewed = retention::preview(&store, &config.store, clock::now()).await;
-    let previewed = previewed.map(|report| RetentionResponse::new(report, true));
     previewed.map_err(|error| Failure::failed(error.to_string(), "See `coven doctor`"))
 }
 
-/// Merges the sweep at daemon start with the requested one.
-fn merge(mut started: RetentionResponse, asked: RetentionResponse) -> RetentionResponse {
-    fn add(all: &mut Vec<String>, more: Vec<String>) {
-        all.extend(more);
-        all.sort();
-        all.dedup();
+/// Merges the sweep at daemon start, which deletes the previewed records, with the requested one.
+fn merge(previewed: SweepReport, mut swept: RetentionResponse) -> RetentionResponse {
+    let sessions = previewed.sessions_deleted.iter().map(ToString::to_string).collect();
+    let previewed_ids = [
+        previewed.tasks_soft_deleted,
+        previewed.tasks_deleted,
+        previewed.agents_deleted,
+        sessions,
+        previewed.workflows_deleted,
+        previewed.questions_deleted,
+    ];
+    for ((count, ids), mut earlier) in swept.lists_mut().into_iter().zip(previewed_ids) {
+        *count = (*count).max(ids.len());
+        // A sweep is one transaction: if the requested one deleted a previewed record, it came first and deleted all.
+        if !ids.iter().any(|id| earlier.contains(id)) {
+            *count += earlier.len();
+            earlier.append(ids);
+            *ids = earlier;
+        }
     }
-    add(&mut started.tasks_soft_deleted, asked.tasks_soft_deleted);
-    add(&mut started.tasks_deleted, asked.tasks_deleted);
-    add(&mut started.agents_deleted, asked.agents_deleted);
-    add(&mut started.sessions_deleted, asked.sessions_deleted);
-    add(&mut started.workflows_deleted, asked.workflows_deleted);
-    add(&mut started.questions_deleted, asked.questions_deleted);
-    started.events_deleted = started.events_deleted.max(asked.events_deleted);
-    started.operations_deleted = started.operations_deleted.max(asked.operations_deleted);
-    RetentionResponse { dry_run: false, ..started }
+    swept.truncate();
+    swept.events_deleted = swept.events_deleted.max(previewed.events_deleted);
+    swept.operations_deleted = swept.operations_deleted.max(previewed.operations_deleted);
+    swept
 }
 
-fn text(deleted: &RetentionResponse) -> String {
-    let lists = [
-        ("tasks hidden", &deleted.tasks_soft_deleted),
-        ("tasks deleted", &deleted.tasks_deleted),
-        ("agents deleted", &deleted.agents_deleted),
-        ("sessions deleted", &deleted.sessions_deleted),
-        ("workflows deleted", &deleted.workflows_deleted),
-        ("questions deleted", &deleted.questions_deleted),
+fn text(deleted: &mut RetentionResponse) -> String {
+    let kinds = [
+        "tasks hidden",
+        "tasks deleted",
+        "agents deleted",
+        "sessions deleted",
+        "workflows deleted",
+        "questions deleted",
     ];
     let mut text = String::new();
-    for (what, ids) in lists {
-        text.push_str(&format!("{what:<18} {}\n", ids.len()));
+    for (what, (count, ids)) in kinds.into_iter().zip(deleted.lists_mut()) {
+        // An older daemon sends no counts, and all ids.
+        let count = (*count).max(ids.len());
+        text.push_str(&format!("{what:<18} {count}\n"));
         ids.iter().for_each(|id| text.push_str(&format!("  {id}\n")));
+        if ids.len() < count {
+            text.push_str(&format!("  and {} more\n", count - ids.len()));
+        }
     }
     text.push_str(&format!("{:<18} {}\n", "operations deleted", deleted.operations_deleted));
     text.push_str(&format!("{:<18} {}\n", "events deleted", deleted.events_deleted));
+    if deleted.is_truncated && !deleted.dry_run {
+        text.push_str("the events retention.swept list all ids: coven events --json\n");
+    }
     if deleted.dry_run {
         text.push_str("nothing was deleted: --dry-run\n");
     }
@@ -131,16 +147,40 @@ fn text(deleted: &RetentionResponse) -> String {
 mod tests {
     use super::*;
 
+    fn ids(range: std::ops::Range<u32>) -> Vec<String> {
+        range.map(|nth| format!("t{nth}")).collect()
+    }
+
+    fn report(soft_deleted: std::ops::Range<u32>) -> SweepReport {
+        SweepReport { tasks_soft_deleted: ids(soft_deleted), events_deleted: 7, ..SweepReport::default() }
+    }
+
     #[test]
     fn deleted_records_are_counted_and_listed() {
-        let deleted = RetentionResponse {
-            dry_run: true,
-            tasks_soft_deleted: vec!["a".into(), "b".into()],
-            events_deleted: 7,
-            ..RetentionResponse::default()
-        };
-        let text = text(&deleted);
-        assert!(text.starts_with("tasks hidden       2\n  a\n  b\n"), "{text}");
+        let text = text(&mut RetentionResponse::new(report(0..2), true));
+        assert!(text.starts_with("tasks hidden       2\n  t0\n  t1\n"), "{text}");
         assert!(text.ends_with("events deleted     7\nnothing was deleted: --dry-run\n"), "{text}");
+    }
+
+    #[test]
+    fn a_large_sweep_lists_the_first_ids_and_counts_the_rest() {
+        let text = text(&mut RetentionResponse::new(report(0..250), false));
+        assert!(text.starts_with("tasks hidden       250\n  t0\n"), "{text}");
+        assert!(text.contains("  t99\n  and 150 more\ntasks deleted      0\n"), "{text}");
+        assert!(text.ends_with("the events retention.swept list all ids: coven events --json\n"), "{text}");
+    }
+
+    #[test]
+    fn merging_counts_every_record_once() {
+        let merged = |previewed, swept| {
+            let merged = merge(report(previewed), RetentionResponse::new(report(swept), false));
+            (merged.counts.tasks_soft_deleted, merged.tasks_soft_deleted, merged.is_truncated)
+        };
+        // The daemon's own sweep came first, then the requested one.
+        assert_eq!(merged(0..2, 2..3), (3, ids(0..3), false));
+        assert_eq!(merged(0..150, 150..300), (300, ids(0..100), true));
+        // The requested sweep came first.
+        assert_eq!(merged(0..2, 0..3), (3, ids(0..3), false));
+        assert_eq!(merged(0..150, 0..151), (151, ids(0..100), true));
     }
 }

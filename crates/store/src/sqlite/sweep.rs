@@ -1,4 +1,4 @@
-//! Retention: deletes expired records in one transaction, with one event that lists them.
+//! Retention: deletes expired records in one transaction, with events that list them.
 
 use coven_domain::event::EventBody;
 use coven_domain::retention::Cutoffs;
@@ -11,6 +11,9 @@ use super::events::{self, Recorder};
 use super::{operations, parsed, sessions, tasks};
 use crate::StoreError;
 use coven_domain::query::SweepReport;
+
+/// Maximum number of ids of each kind in one event.
+const MAX_EVENT_IDS: usize = 100;
 
 /// Tasks soft-deleted before the cutoff. A task with a live agent or session is kept until a later sweep.
 const EXPIRED_TASKS: &str = "SELECT id FROM tasks
@@ -59,7 +62,9 @@ pub(super) fn sweep(
         noteworthy |= beyond_sweeps;
     }
     if noteworthy {
-        recorder.add(connection, "retention.swept".to_owned(), String::new(), now, EventBody::Swept(&report))?;
+        for part in report.parts(MAX_EVENT_IDS) {
+            recorder.add(connection, "retention.swept".to_owned(), String::new(), now, EventBody::Swept(part))?;
+        }
         report.event_number = recorder.written.last().map(|event| event.number);
     }
     Ok(report)

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use acp::*;
 use coven_domain::event::EventBody;
-use coven_domain::query::SweepReport;
+use coven_domain::query::SweepPart;
 use coven_domain::retention::Cutoffs;
 use coven_domain::session::{EndIntent, ProcessIdentity, Session, SessionState};
 use coven_domain::task::Task;
@@ -474,8 +474,8 @@ async fn store_17_old_events_are_deleted_and_an_event_reports_it(store: Arc<dyn 
     let events = store.events_after(0, 10).await.expect("a read");
     assert_eq!(events.iter().map(|it| it.number).collect::<Vec<_>>(), [2, 3, 4, 5]);
     assert_eq!((events[3].kind.as_str(), events[3].at), ("retention.swept", at(1000)));
-    let swept = SweepReport { events_deleted: 1, ..SweepReport::default() };
-    assert_eq!(events[3].payload, render(EventBody::Swept(&swept)));
+    let swept = SweepPart { events_deleted: 1, ..SweepPart::default() };
+    assert_eq!(events[3].payload, render(EventBody::Swept(swept)));
     let again = store.sweep(&Cutoffs { events: Some(at(50)), ..NEVER }, at(1001)).await.expect("a sweep");
     assert_eq!(again, Default::default());
     assert_eq!(store.event_range().await.expect("a read"), 2..6);
