@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Maximum number of items in each list of a response.
+pub const MAX_MIGRATE_ITEMS: usize = 100;
+
 /// `POST /api/v1/migrate`: imports the old files in the home, or reports what an import would do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -38,8 +41,17 @@ pub struct MigrateRenamed {
     pub to: String,
 }
 
-/// The result of an import, or with `dry_run` the result that it would have. Older versions named the fields
-/// `taken`, `known` and `left`.
+/// Number of items of each list.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MigrateItemCounts {
+    pub skipped: usize,
+    pub leftovers: usize,
+    pub renamed: usize,
+}
+
+/// The result of an import, or with `dry_run` the result that it would have: exact counts, and at most 100 items in
+/// each list. Older versions named the fields `taken`, `known` and `left`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MigrateResponse {
@@ -49,6 +61,12 @@ pub struct MigrateResponse {
     /// Records that the store already had; they are unchanged.
     #[serde(alias = "known")]
     pub already_present: MigrateCounts,
+    /// Older versions list all items and do not have it.
+    #[serde(default)]
+    pub counts: MigrateItemCounts,
+    /// A list has fewer items than its count.
+    #[serde(default)]
+    pub is_truncated: bool,
     /// Items that were not imported, with the reason.
     #[serde(alias = "left")]
     pub skipped: Vec<MigrateSkipped>,

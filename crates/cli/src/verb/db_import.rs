@@ -83,9 +83,15 @@ fn text(done: &MigrateResponse) -> String {
         let present = if present == 0 { String::new() } else { format!(", {present} already present") };
         text.push_str(&format!("{what:<10} {imported} {take}{present}\n"));
     }
+    // An older daemon sends no counts, and all items.
+    let more = |word: &str, count: usize, listed: usize| match count.saturating_sub(listed) {
+        0 => String::new(),
+        more => format!("{word:<10} {more} more\n"),
+    };
     for file in &done.renamed {
         text.push_str(&format!("{rename:<10} {} to {}\n", sanitize_line(&file.file), sanitize_line(&file.to)));
     }
+    text.push_str(&more(rename, done.counts.renamed, done.renamed.len()));
     for item in &done.skipped {
         text.push_str(&format!(
             "skipped    {}: {}: {}\n",
@@ -94,11 +100,13 @@ fn text(done: &MigrateResponse) -> String {
             sanitize_line(&item.why)
         ));
     }
+    text.push_str(&more("skipped", done.counts.skipped, done.skipped.len()));
     for leftover in &done.leftovers {
         let (file, what, why) =
             (sanitize_line(&leftover.file), sanitize_line(&leftover.what), sanitize_line(&leftover.why));
         text.push_str(&format!("leftover   {file}: {what}: {why}\n"));
     }
+    text.push_str(&more("leftover", done.counts.leftovers, done.leftovers.len()));
     if !done.skipped.is_empty() {
         text.push_str(
             "skipped items stay in their files: fix them and run `coven db import` again, or move the files\n",
@@ -115,7 +123,7 @@ fn text(done: &MigrateResponse) -> String {
 
 #[cfg(test)]
 mod tests {
-    use coven_api::migrate::{MigrateRenamed, MigrateSkipped};
+    use coven_api::migrate::{MigrateItemCounts, MigrateRenamed, MigrateSkipped};
 
     use super::*;
 
@@ -125,6 +133,8 @@ mod tests {
             dry_run: true,
             imported: MigrateCounts { tasks: 2, agents: 1, ..MigrateCounts::default() },
             already_present: MigrateCounts { workflows: 3, ..MigrateCounts::default() },
+            counts: MigrateItemCounts { skipped: 151, leftovers: 1, renamed: 1 },
+            is_truncated: true,
             skipped: vec![MigrateSkipped {
                 file: "questions/a.json".into(),
                 what: "the file".into(),
@@ -143,6 +153,7 @@ workflows  0 to import, 3 already present
 questions  0 to import
 to rename  state.json to state.json.migrated
 skipped    questions/a.json: the file: x [2J
+skipped    150 more
 leftover   state.json.tmp: the file: torn
 skipped items stay in their files: fix them and run `coven db import` again, or move the files
 leftovers contain nothing to import; delete them if you do not need them
@@ -157,6 +168,8 @@ nothing was written or renamed: --dry-run
             dry_run: false,
             imported: MigrateCounts::default(),
             already_present: MigrateCounts::default(),
+            counts: MigrateItemCounts::default(),
+            is_truncated: false,
             skipped: vec![],
             leftovers: vec![],
             renamed: vec![],

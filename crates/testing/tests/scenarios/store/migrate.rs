@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use coven_api::migrate::{MigrateCounts, MigrateRenamed, MigrateResponse};
+use coven_api::migrate::{MigrateCounts, MigrateItemCounts, MigrateRenamed, MigrateResponse};
 use coven_testing::{TestHome, check_invariants};
 use serde_json::{Value, json};
 
@@ -235,9 +235,10 @@ fn store_13_unreadable_files_are_reported_and_kept_until_they_are_fixed() {
     assert_eq!(unknown, "task unknown has no known agent");
     assert!(exists(&home, "workflows/torn.json") && exists(&home, "workflows/implement.yaml"));
     // Reported again, and imported after it is fixed.
+    let counts = MigrateItemCounts { renamed: 0, ..answer.counts };
     assert_eq!(
         migrate(&home, &[]),
-        (1, MigrateResponse { imported: MigrateCounts::default(), renamed: vec![], ..answer })
+        (1, MigrateResponse { imported: MigrateCounts::default(), renamed: vec![], counts, ..answer })
     );
     write(&home, "workflows/torn.json", r#"{"task_id":"app-2","workflow_id":"wf-app-2-1","status":"cancelled"}"#);
     let (_, fixed) = migrate(&home, &[]);
