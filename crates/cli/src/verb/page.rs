@@ -1,7 +1,9 @@
 //! Paging flags of verbs that print one page of a list.
 
+use std::str::FromStr;
+
 use clap::builder::RangedU64ValueParser;
-use coven_api::list::{BadCursor, ListKey, MAX_LIMIT, PageQuery, TimeCursor};
+use coven_api::list::{BadCursor, ListKey, MAX_LIMIT, PageQuery};
 
 use crate::failure::Failure;
 use crate::output;
@@ -25,13 +27,13 @@ impl PageArgs {
     }
 
     /// Place that the cursor of such a list names.
-    pub fn place(&self, list: ListKey) -> Result<Option<TimeCursor>, Failure> {
+    pub fn place<P: FromStr>(&self, list: ListKey) -> Result<Option<P>, Failure> {
         place(list, self.cursor.as_deref())
     }
 }
 
 /// Reads the place that a cursor of this list names.
-pub fn place(list: ListKey, cursor: Option<&str>) -> Result<Option<TimeCursor>, Failure> {
+pub fn place<P: FromStr>(list: ListKey, cursor: Option<&str>) -> Result<Option<P>, Failure> {
     list.place(cursor).map_err(|error: BadCursor| Failure::usage(error.to_string(), "Omit --cursor for the first page"))
 }
 

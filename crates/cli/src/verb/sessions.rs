@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use coven_api::list::{ListKey, MAX_LIMIT};
+use coven_api::list::{ListKey, MAX_LIMIT, TimeCursor};
 use coven_api::routes::{Endpoint, ListSessions};
 use coven_api::session::ListSessionsQuery;
 use coven_domain::conversation::{ConversationState, Summary};
@@ -78,7 +78,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     }
     let mut query = session_query(&args);
     let list = ListKey::of::<ListSessions>(&query);
-    let cursor = page::place(list, args.cursor.as_deref())?.map(Cursor::from);
+    let cursor = page::place::<TimeCursor>(list, args.cursor.as_deref())?.map(Cursor::from);
     query.cursor = cursor.as_ref().map(|cursor| list.cursor(cursor.of_sessions()));
     let conversations = conversations(&args, cursor.as_ref())?;
     let sessions = sessions(&home, &args, &query)?;

@@ -118,6 +118,14 @@ fn settings_tracked_by_git_are_trusted_by_exact_content() {
     let refused = home.coven(&["run", "claude", "x", "--background"]);
     assert_eq!(refused.code, 4, "{}", refused.stderr);
     assert!(home.coven(&["trust", "--list"]).expect_success().contains("harnesses.claude"));
+    let first: Value = home.json(&["trust", "--list", "--json", "--limit", "1"]);
+    let cursor = first["next"].as_str().expect("another page");
+    let second: Value = home.json(&["trust", "--list", "--json", "--cursor", cursor]);
+    assert_eq!((&first["items"][0]["kind"], &second["next"]), (&json!("home"), &Value::Null));
+    let agreements: Vec<&Value> = second["items"].as_array().expect("a list").iter().collect();
+    assert!(agreements.iter().any(|it| it["kind"] == "agreement" && it["agreed"]["harnesses.claude"].is_string()));
+    let other = home.coven(&["trust", "--list", "--cursor", "00000000.0"]);
+    assert!(other.expect_failure(2).contains("cursor"), "a cursor of another list");
     home.coven(&["trust", "--revoke"]).expect_success();
     assert!(home.daemons().is_empty(), "a running daemon would still use them");
     assert!(home.coven(&["sessions"]).expect_failure(4).contains("coven.db"));
