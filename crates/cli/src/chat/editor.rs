@@ -7,7 +7,7 @@ use super::row::{Row, Style};
 use super::wrap::{self, Breaking};
 
 /// So many earlier prompts are at hand.
-const MOST_PROMPTS: usize = 200;
+pub const MOST_PROMPTS: usize = 200;
 /// Columns of the sign before the prompt.
 const SIGN: usize = 2;
 

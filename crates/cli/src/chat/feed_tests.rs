@@ -150,10 +150,15 @@ fn of_a_long_past_the_recent_part_is_shown_from_a_prompt_on() {
     let socket = folder.path().join("coven.sock");
     let said = |turn: u64| [user(turn * 2 + 1, &format!("ask {turn}")), agent(turn * 2 + 2, &format!("a{turn}"), "ok")];
     ScriptedDaemon::start(&socket, (0..100).flat_map(said).collect());
+    let printed = std::cell::RefCell::new(Vec::new());
     let read = |extent| {
         let connector = DaemonConnector::to_socket(&socket);
+        let print = |rows: &[Row]| {
+            printed.borrow_mut().extend(rows.iter().map(Row::text));
+            Ok(())
+        };
         daemon_client::block_on(async {
-            Past::read(&mut connector.open().await?, SESSION, extent, Some(60), Detail::default()).await
+            Past::read(&mut connector.open().await?, SESSION, extent, Some(60), Detail::default(), print).await
         })
         .expect("the daemon answers")
     };
@@ -161,6 +166,29 @@ fn of_a_long_past_the_recent_part_is_shown_from_a_prompt_on() {
     let texts: Vec<String> = recent.rows.iter().map(Row::text).collect();
     assert_eq!(&texts[..3], ["… 160 earlier messages: coven chat 1a2b3c4d --all", "", "› ask 80"]);
     assert_eq!((recent.after, recent.prompts.len()), (200, 100));
-    assert_eq!(read(Extent::All).rows[0].text(), "› ask 0");
-    assert!(read(Extent::Nothing).rows.is_empty());
+    assert!(read(Extent::Nothing).rows.is_empty() && printed.borrow().is_empty());
+    // The whole history is printed while it is read, not kept.
+    let all = read(Extent::All);
+    assert_eq!((all.rows.len(), all.after, printed.borrow()[0].as_str()), (0, 200, "› ask 0"));
+}
+
+#[test]
+fn a_long_history_is_printed_before_it_is_read_to_its_end() {
+    let folder = tempfile::tempdir().expect("a folder for the socket");
+    let socket = folder.path().join("coven.sock");
+    let daemon = ScriptedDaemon::start(&socket, (1..=3).map(|number| user(number, "ask")).collect());
+    let connector = DaemonConnector::to_socket(&socket);
+    let mut printed = 0;
+    // The daemon vanishes after the first page.
+    let print = |rows: &[Row]| {
+        if printed == 0 {
+            daemon.vanish();
+        }
+        printed += rows.len();
+        Ok(())
+    };
+    let read = daemon_client::block_on(async {
+        Past::read(&mut connector.open().await?, SESSION, Extent::All, Some(60), Detail::default(), print).await
+    });
+    assert!(read.is_err() && printed > 0, "{printed} rows");
 }

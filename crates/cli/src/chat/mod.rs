@@ -117,15 +117,19 @@ pub fn open(home: &Home, id: &str, options: Options) -> Result<Ending, Failure> 
         return Ok(Ending::Left);
     }
     let (rows, columns) = output::terminal_size().unwrap_or((24, 80));
+    let mut shown = vec![header(&record).cut(usize::from(columns)), Row::default()];
+    if options.extent == Extent::All {
+        // The history follows page by page.
+        print(&std::mem::take(&mut shown))?;
+    }
     let (since, past) = runtime.block_on(async {
         let mut client = connector.open().await?;
         let health = client.call(Health::request()).await?;
         let id = record.id.to_string();
-        let past = Past::read(&mut client, &id, options.extent, Some(usize::from(columns)), options.detail);
+        let past = Past::read(&mut client, &id, options.extent, Some(usize::from(columns)), options.detail, print);
         Ok::<_, Failure>((health.last_event, past.await?))
     })?;
     drop(runtime);
-    let mut shown = vec![header(&record).cut(usize::from(columns)), Row::default()];
     shown.extend(past.rows);
     let mut app = App::new(record.clone(), past.transcript, usize::from(rows), Instant::now());
     app.is_read_only = options.is_read_only;

@@ -6,6 +6,7 @@ use coven_client::Client;
 use coven_domain::message::Role;
 
 use super::content;
+use super::editor::MOST_PROMPTS;
 use super::row::{Row, Style};
 use super::transcript::{Detail, Transcript};
 use crate::failure::Failure;
@@ -52,44 +53,46 @@ pub struct Past {
     pub transcript: Transcript,
     /// The number of the last message.
     pub after: u64,
-    /// What people asked for, the oldest first.
+    /// Newest prompts, oldest first.
     pub prompts: Vec<String>,
 }
 
 impl Past {
+    /// With `Extent::All` the rows go to `print` page by page, so that a long history is never in memory.
     pub async fn read(
         client: &mut Client,
         id: &str,
         extent: Extent,
         columns: Option<usize>,
         detail: Detail,
+        mut print: impl FnMut(&[Row]) -> Result<(), Failure>,
     ) -> Result<Self, Failure> {
-        let (mut kept, after) = match extent {
-            Extent::All => {
-                let mut all = Vec::new();
-                let after = read(client, id, 0, |message| {
-                    all.push(message);
-                    Ok(())
-                });
-                let after = after.await?;
-                (all, after)
-            }
-            // The pieces of a message that is being written are needed to continue it.
-            Extent::Nothing | Extent::Recent => {
-                let page = client.call(ListMessages::of(id).query(&MessagesQuery::last(PAGE, None))).await?;
-                let after = page.items.last().map_or(0, |message| message.number);
-                (page.items, after)
-            }
-        };
-        let prompts = kept.iter().filter_map(content::prompt).map(|text| text.trim().to_owned()).collect();
+        let mut transcript = Transcript::new(columns, Detail { folds_thoughts: columns.is_some(), ..detail });
+        if extent == Extent::All {
+            let mut prompts = Vec::new();
+            let after = read(client, id, 0, |message| {
+                prompts.extend(prompt(&message));
+                if prompts.len() > MOST_PROMPTS {
+                    prompts.remove(0);
+                }
+                print(&transcript.take(&message))
+            });
+            let after = after.await?;
+            transcript.detail = detail;
+            return Ok(Self { rows: Vec::new(), transcript, after, prompts });
+        }
+        // The pieces of a message that is being written are needed to continue it.
+        let page = client.call(ListMessages::of(id).query(&MessagesQuery::last(PAGE, None))).await?;
+        let after = page.items.last().map_or(0, |message| message.number);
+        let mut kept = page.items;
+        let prompts = kept.iter().filter_map(prompt).collect();
         let is_cut = kept.len() == PAGE;
-        let mut dropped = if extent == Extent::All { 0 } else { kept.len().saturating_sub(RECENT) };
+        let mut dropped = kept.len().saturating_sub(RECENT);
         if dropped > 0 {
             // The first message shown is a prompt, if there is one among the recent messages.
             dropped += kept[dropped..].iter().position(|message| message.role == Role::User).unwrap_or(0);
             kept.drain(..dropped);
         }
-        let mut transcript = Transcript::new(columns, Detail { folds_thoughts: columns.is_some(), ..detail });
         let mut rows = Vec::new();
         if dropped > 0 && extent == Extent::Recent {
             let short = crate::format::short_id(id);
@@ -107,4 +110,8 @@ impl Past {
         transcript.detail = detail;
         Ok(Self { rows, transcript, after, prompts })
     }
+}
+
+fn prompt(message: &MessageRecord) -> Option<String> {
+    content::prompt(message).map(|text| text.trim().to_owned())
 }

@@ -31,7 +31,7 @@ pub fn show(
     let runtime = daemon_client::runtime()?;
     let past = runtime.block_on(async {
         let mut client = connector.open().await?;
-        Past::read(&mut client, &record.id.to_string(), extent, None, detail).await
+        Past::read(&mut client, &record.id.to_string(), extent, None, detail, print).await
     })?;
     print(&past.rows)?;
     let Past { mut transcript, after, .. } = past;
@@ -114,9 +114,11 @@ pub fn print_transcript(connector: &DaemonConnector, record: &SessionRecord) -> 
     daemon_client::block_on(async {
         let mut client = connector.open().await?;
         let detail = Detail::default();
-        let mut past = Past::read(&mut client, &record.id.to_string(), Extent::All, columns, detail).await?;
-        past.rows.extend(past.transcript.end_turn());
-        let text: String = past.rows.iter().map(|row| format!("{}\n", row.ansi(has_colour))).collect();
-        output::bytes(text.as_bytes())
+        let print = |rows: &[Row]| {
+            let text: String = rows.iter().map(|row| format!("{}\n", row.ansi(has_colour))).collect();
+            output::bytes(text.as_bytes())
+        };
+        let mut past = Past::read(&mut client, &record.id.to_string(), Extent::All, columns, detail, print).await?;
+        print(&past.transcript.end_turn())
     })
 }
