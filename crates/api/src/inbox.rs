@@ -1,6 +1,6 @@
 //! The inbox: everything that waits for a human, in one list with one way to answer.
 
-use coven_domain::question::Answer;
+use coven_domain::question::QuestionAnswer;
 use coven_domain::request::{PermissionOption, Request, RequestBody, RequestSource, RequestState};
 use coven_domain::{RepoId, RequestId, SessionId, TaskId, Timestamp, string_enum};
 use serde::{Deserialize, Serialize};
@@ -256,8 +256,8 @@ pub struct GivenAnswer {
     pub timestamp: Option<String>,
 }
 
-impl From<Answer> for GivenAnswer {
-    fn from(answer: Answer) -> Self {
+impl From<QuestionAnswer> for GivenAnswer {
+    fn from(answer: QuestionAnswer) -> Self {
         Self {
             question_index: answer.question_index,
             selected_option: answer.selected_option,
@@ -268,7 +268,7 @@ impl From<Answer> for GivenAnswer {
     }
 }
 
-impl From<GivenAnswer> for Answer {
+impl From<GivenAnswer> for QuestionAnswer {
     fn from(given: GivenAnswer) -> Self {
         Self {
             question_index: given.question_index,

@@ -1,6 +1,6 @@
 //! Questions to a person: sets in folders, and agents that wait at their terminals.
 
-use coven_domain::question::{Answer, Question};
+use coven_domain::question::{Question, QuestionAnswer};
 use coven_domain::question_set::{QuestionSet, QuestionSetState, title_of};
 use coven_domain::request::{Request, RequestAnswer, RequestBody, RequestKind, RequestState};
 use coven_domain::text::one_line;
@@ -82,8 +82,8 @@ pub struct AnswerRecord {
     pub custom_text: Option<String>,
 }
 
-impl From<Answer> for AnswerRecord {
-    fn from(answer: Answer) -> Self {
+impl From<QuestionAnswer> for AnswerRecord {
+    fn from(answer: QuestionAnswer) -> Self {
         Self {
             question_index: answer.question_index,
             selected_options: answer.selected().map(str::to_owned).collect(),

@@ -39,7 +39,7 @@ pub struct Question {
 /// An answer to one question. A question may have several answers.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Answer {
+pub struct QuestionAnswer {
     pub question_index: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selected_option: Option<String>,
@@ -51,7 +51,7 @@ pub struct Answer {
     pub timestamp: String,
 }
 
-impl Answer {
+impl QuestionAnswer {
     /// Returns the selected labels from either field. If both are set, the list wins because it may contain more.
     pub fn selected(&self) -> impl Iterator<Item = &str> {
         let listed = self.selected_options.as_deref();

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::question::{Answer, Question};
+use crate::question::{Question, QuestionAnswer};
 use crate::text::one_line;
 use crate::{QuestionSetId, SessionId, Timestamp};
 use crate::{lifecycle::Lifecycle, string_enum};
@@ -82,7 +82,7 @@ pub struct QuestionSet {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answers {
-    pub answers: Vec<Answer>,
+    pub answers: Vec<QuestionAnswer>,
     pub timestamp: Timestamp,
     pub last_read_at: Option<Timestamp>,
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::lifecycle::{Lifecycle, UnknownValue};
-use crate::question::{Answer, Question};
+use crate::question::{Question, QuestionAnswer};
 use crate::question_set::title_of;
 use crate::string_enum;
 use crate::text::one_line;
@@ -134,7 +134,7 @@ pub enum RequestBody {
 pub enum RequestAnswer {
     /// The id of the chosen option.
     Option(String),
-    Answers(Vec<Answer>),
+    Answers(Vec<QuestionAnswer>),
     Line {
         text: String,
         /// The line was typed into the terminal.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use coven_domain::QuestionSetId;
 use coven_domain::query::{ItemPlace, WaitingQuery};
-use coven_domain::question::Answer;
+use coven_domain::question::QuestionAnswer;
 use coven_domain::question_set::{QuestionSetState, QuestionSetSummary, title_of};
 use coven_holder::clock;
 use coven_interop::questions::{CleanedUp, FolderWatch, QuestionError, QuestionFolder};
@@ -49,7 +49,7 @@ pub enum IfMissing {
 /// A human's reply, which ends a set.
 #[derive(Debug, Clone)]
 pub enum HumanReply {
-    Answers(Vec<Answer>),
+    Answers(Vec<QuestionAnswer>),
     Rejection(Option<String>),
 }
 
@@ -105,7 +105,7 @@ impl Engine {
         self.load_published().await?;
         let finished = self.question_sets.finished();
         if scope == SetScope::Unfinished {
-            // A finished set that is no longer in the folder was dismissed.
+            // A finished set that has left the folder was dismissed.
             let gone: Vec<QuestionSetId> = finished.difference(&ids).copied().collect();
             ids.retain(|id| !finished.contains(id));
             ids.extend(gone);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use coven_domain::activity::ActivityFact;
-use coven_domain::question::{Answer, Question};
+use coven_domain::question::{Question, QuestionAnswer};
 use coven_domain::request::PermissionOption;
 use serde_json::Value;
 
@@ -104,6 +104,6 @@ pub enum HookRequestBody {
 pub enum HookAnswer<'a> {
     /// The chosen option.
     Option(&'a PermissionOption),
-    Answers(&'a [Answer]),
+    Answers(&'a [QuestionAnswer]),
     Rejected,
 }

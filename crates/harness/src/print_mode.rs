@@ -13,7 +13,7 @@ use crate::agent::{Print, Resume};
 use crate::agents;
 use crate::launch::strings;
 
-pub use answer::{ANSWER, Answer, OUTPUT_LINE, Usage};
+pub use answer::{ANSWER, OUTPUT_LINE, PrintAnswer, Usage};
 pub use format::PrintFormat;
 pub use rules::{Condition, Counting, Kind, Place, Rules, TextRule, TroubleRule, UsageRule, When};
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 #[derive(Debug, Default)]
-struct State {
+struct SyncState {
     files: Vec<Arc<File>>,
     /// Bytes of requests that are not yet synced.
     unsynced: u64,
@@ -18,13 +18,13 @@ struct State {
 
 #[derive(Debug, Default)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<SyncState>,
     work: Condvar,
     idle: Condvar,
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SyncState> {
         // No code can panic while it holds the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

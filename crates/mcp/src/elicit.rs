@@ -2,14 +2,14 @@
 //! and another one for free text.
 
 use coven_domain::Timestamp;
-use coven_domain::question::{Answer, Question};
+use coven_domain::question::{Question, QuestionAnswer};
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema};
 use serde_json::{Map, Value, json};
 
 /// The user's reply to a form.
 #[derive(Debug, PartialEq)]
 pub enum FormReply {
-    Answers(Vec<Answer>),
+    Answers(Vec<QuestionAnswer>),
     Declined,
     /// The form was closed or left empty; the questions are still open.
     NoAnswer,
@@ -75,7 +75,7 @@ pub fn parse_reply(questions: &[Question], result: &ElicitResult, now: Timestamp
         _ => return FormReply::NoAnswer,
     }
     let content = result.content.as_ref().and_then(Value::as_object);
-    let answers: Vec<Answer> =
+    let answers: Vec<QuestionAnswer> =
         questions.iter().enumerate().filter_map(|(index, question)| answer(index, question, content?, now)).collect();
     match answers.is_empty() {
         true => FormReply::NoAnswer,
@@ -83,7 +83,7 @@ pub fn parse_reply(questions: &[Question], result: &ElicitResult, now: Timestamp
     }
 }
 
-fn answer(index: usize, question: &Question, content: &Map<String, Value>, now: Timestamp) -> Option<Answer> {
+fn answer(index: usize, question: &Question, content: &Map<String, Value>, now: Timestamp) -> Option<QuestionAnswer> {
     let chosen = content.get(&choice_field(index));
     let texts = |value: &Value| match value {
         Value::Array(items) => items.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
@@ -93,7 +93,7 @@ fn answer(index: usize, question: &Question, content: &Map<String, Value>, now: 
     let labels: Vec<String> = chosen.map(texts).unwrap_or_default();
     let free_text =
         content.get(&text_field(index)).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty());
-    let mut answer = Answer { question_index: index, timestamp: now.to_string(), ..Answer::default() };
+    let mut answer = QuestionAnswer { question_index: index, timestamp: now.to_string(), ..QuestionAnswer::default() };
     answer.custom_text = free_text.map(str::to_owned);
     match question.multi_select {
         // An empty list is an answer if the client sent it.

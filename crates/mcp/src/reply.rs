@@ -1,7 +1,7 @@
 //! Results of tool calls: text in its exact format, and the same as structured data.
 
 use coven_domain::QuestionSetId;
-use coven_domain::question::{Answer, Question, format_answers, format_rejection, header};
+use coven_domain::question::{Question, QuestionAnswer, format_answers, format_rejection, header};
 use coven_interop::questions::{QuestionSet, Waited};
 use rmcp::model::{CallToolResult, ContentBlock};
 use schemars::JsonSchema;
@@ -41,8 +41,8 @@ pub struct GivenAnswer {
     pub custom_text: Option<String>,
 }
 
-impl From<&Answer> for GivenAnswer {
-    fn from(answer: &Answer) -> Self {
+impl From<&QuestionAnswer> for GivenAnswer {
+    fn from(answer: &QuestionAnswer) -> Self {
         Self {
             question_index: answer.question_index,
             selected: answer.selected().map(str::to_owned).collect(),

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use coven_domain::QuestionSetId;
-use coven_domain::question::Answer;
+use coven_domain::question::QuestionAnswer;
 use coven_domain::question_set::QuestionSetState;
 use coven_holder::clock;
 use coven_interop::questions::{FolderWatch, Listed, QuestionError, QuestionFolder, QuestionSet};
@@ -37,7 +37,7 @@ pub struct Request {
 
 #[derive(Debug)]
 pub enum Wanted {
-    Answers(Vec<Answer>),
+    Answers(Vec<QuestionAnswer>),
     Rejection(Option<String>),
 }
 

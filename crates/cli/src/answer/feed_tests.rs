@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use coven_domain::QuestionSetId;
-use coven_domain::question::Answer;
+use coven_domain::question::QuestionAnswer;
 use coven_domain::question_set::QuestionSetState;
 use coven_holder::clock::now;
 use coven_interop::questions::{Limits, NewQuestionSet, QuestionFolder};
@@ -70,9 +70,9 @@ impl Listening {
     }
 }
 
-fn answers() -> Vec<Answer> {
-    let first = Answer { selected_option: Some("SQLite".into()), ..Answer::default() };
-    let second = Answer { question_index: 1, selected_options: Some(Vec::new()), ..Answer::default() };
+fn answers() -> Vec<QuestionAnswer> {
+    let first = QuestionAnswer { selected_option: Some("SQLite".into()), ..QuestionAnswer::default() };
+    let second = QuestionAnswer { question_index: 1, selected_options: Some(Vec::new()), ..QuestionAnswer::default() };
     vec![first, second]
 }
 

@@ -1,7 +1,7 @@
 //! What a person has decided about one question so far. Nothing that was typed is forgotten by choosing otherwise.
 
 use coven_domain::Timestamp;
-use coven_domain::question::{Answer, Question, elaboration};
+use coven_domain::question::{Question, QuestionAnswer, elaboration};
 use serde::{Deserialize, Serialize};
 
 /// A row of a question that can be chosen.
@@ -132,11 +132,11 @@ impl Reply {
     }
 
     /// The answer as the agent gets it; nothing while there is none.
-    pub fn answer(&self, question_index: usize, question: &Question, now: Timestamp) -> Option<Answer> {
+    pub fn answer(&self, question_index: usize, question: &Question, now: Timestamp) -> Option<QuestionAnswer> {
         if !self.is_given() {
             return None;
         }
-        let mut answer = Answer { question_index, timestamp: now.to_string(), ..Answer::default() };
+        let mut answer = QuestionAnswer { question_index, timestamp: now.to_string(), ..QuestionAnswer::default() };
         if self.is_elaboration {
             answer.custom_text = Some(elaboration(question, Some(&self.note)));
             return Some(answer);

@@ -1,7 +1,7 @@
 //! What the answering screen knows and shows. Pure: messages go in, effects come out; no I/O, no clock.
 
 use coven_domain::Timestamp;
-use coven_domain::question::{Answer, Question};
+use coven_domain::question::{Question, QuestionAnswer};
 use crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::layout::{Rect, Size};
 
@@ -73,7 +73,7 @@ pub enum Message {
 pub enum Effect {
     Answer {
         id: String,
-        answers: Vec<Answer>,
+        answers: Vec<QuestionAnswer>,
     },
     Reject {
         id: String,

@@ -1,7 +1,7 @@
 //! What keys, clicks and news do to the state.
 
 use coven_domain::Timestamp;
-use coven_domain::question::Answer;
+use coven_domain::question::QuestionAnswer;
 use crossterm::event::{KeyCode, KeyModifiers};
 
 use super::draft::Draft;
@@ -9,7 +9,7 @@ use super::fixtures::*;
 use super::reply::Choosable;
 use super::state::{App, Effect, Message, Mode, Report, Sending};
 
-fn sent(effects: Vec<Effect>) -> Vec<Answer> {
+fn sent(effects: Vec<Effect>) -> Vec<QuestionAnswer> {
     match effects.into_iter().next() {
         Some(Effect::Answer { answers, .. }) => answers,
         other => panic!("{other:?} is no answer"),

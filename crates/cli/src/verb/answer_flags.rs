@@ -1,7 +1,7 @@
 //! Answers from flags: each `--option` and `--text` applies to the `--question` before it.
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
-use coven_domain::question::{Answer, Choice, Question};
+use coven_domain::question::{Choice, Question, QuestionAnswer};
 
 use crate::failure::Failure;
 
@@ -65,7 +65,7 @@ impl Pieces {
     }
 
     /// Builds the answers to these questions, without timestamps: those are set on writing.
-    pub fn answers(&self, questions: &[Question]) -> Result<Vec<Answer>, Failure> {
+    pub fn answers(&self, questions: &[Question]) -> Result<Vec<QuestionAnswer>, Failure> {
         let mut chosen: Vec<(Vec<String>, Option<String>)> = vec![Default::default(); questions.len()];
         let mut at = (questions.len() == 1).then_some(0);
         for piece in &self.0 {
@@ -110,7 +110,7 @@ fn answer(
     question_index: usize,
     question: &Question,
     (mut labels, custom_text): (Vec<String>, Option<String>),
-) -> Result<Answer, Failure> {
+) -> Result<QuestionAnswer, Failure> {
     let number = question_index + 1;
     if labels.is_empty() && custom_text.is_none() {
         return Err(Failure::usage(
@@ -118,7 +118,7 @@ fn answer(
             format!("Add --question {number} --option LABEL, or --text; every question needs one"),
         ));
     }
-    let mut answer = Answer { question_index, custom_text, ..Answer::default() };
+    let mut answer = QuestionAnswer { question_index, custom_text, ..QuestionAnswer::default() };
     if question.multi_select {
         answer.selected_options = (!labels.is_empty()).then_some(labels);
     } else if labels.len() > 1 || (labels.len() == 1 && answer.custom_text.is_some()) {
@@ -183,12 +183,12 @@ mod tests {
         let line =
             ["--question", "2", "--option", "B", "--text", "mine", "--option", "b", "--question", "1", "--option", "b"];
         let answers = pieces(&line).answers(&questions).expect("good answers");
-        let first = Answer { selected_option: Some("b".into()), ..Answer::default() };
-        let second = Answer {
+        let first = QuestionAnswer { selected_option: Some("b".into()), ..QuestionAnswer::default() };
+        let second = QuestionAnswer {
             question_index: 1,
             selected_options: Some(vec!["B".into(), "b".into()]),
             custom_text: Some("mine".into()),
-            ..Answer::default()
+            ..QuestionAnswer::default()
         };
         assert_eq!(answers, [first, second]);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use coven_domain::question::{Answer, Question};
+use coven_domain::question::{Question, QuestionAnswer};
 use serde::Deserialize;
 
 use super::answer_flags::Pieces;
@@ -27,7 +27,7 @@ pub struct ReplyArgs {
 /// The reply to a question set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    Answers(Vec<Answer>),
+    Answers(Vec<QuestionAnswer>),
     Rejection(Option<String>),
 }
 
@@ -68,14 +68,14 @@ struct Given {
 }
 
 /// `{"0":{"selectedOption":"A"}}`
-fn from_json(text: &str) -> Result<Vec<Answer>, Failure> {
+fn from_json(text: &str) -> Result<Vec<QuestionAnswer>, Failure> {
     let answers: BTreeMap<usize, Given> = serde_json::from_str(text).map_err(|error| {
         Failure::usage(
             format!("--answers: {error}"),
             "Expected: {\"0\":{\"selectedOption\":\"A\"},\"1\":{\"selectedOptions\":[\"B\"],\"customText\":\"and more\"}}",
         )
     })?;
-    let answer = |(question_index, Given { selected_option, selected_options, custom_text })| Answer {
+    let answer = |(question_index, Given { selected_option, selected_options, custom_text })| QuestionAnswer {
         question_index,
         selected_option,
         selected_options,
@@ -92,12 +92,12 @@ mod tests {
     #[test]
     fn answers_are_keyed_by_question_index() {
         let answers = from_json(r#"{"1":{"selectedOptions":[],"customText":"x"},"0":{"selectedOption":"A"}}"#);
-        let first = Answer { selected_option: Some("A".into()), ..Answer::default() };
-        let second = Answer {
+        let first = QuestionAnswer { selected_option: Some("A".into()), ..QuestionAnswer::default() };
+        let second = QuestionAnswer {
             question_index: 1,
             selected_options: Some(Vec::new()),
             custom_text: Some("x".into()),
-            ..Answer::default()
+            ..QuestionAnswer::default()
         };
         assert_eq!(answers.expect("good JSON"), [first, second]);
     }

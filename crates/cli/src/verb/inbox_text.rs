@@ -3,7 +3,7 @@
 use coven_api::inbox::{InboxDetail, InboxItem, InboxKind, InboxStatus};
 use coven_api::question::{AnswerRecord, QuestionRecord};
 use coven_domain::Timestamp;
-use coven_domain::question::{Answer, Choice, Question};
+use coven_domain::question::{Choice, Question, QuestionAnswer};
 use coven_domain::question_set::{Answers, QuestionSet};
 
 use super::questions_text::{outcome, questions_and_answers};
@@ -154,7 +154,7 @@ pub fn question_set(item: &InboxItem) -> Option<QuestionSet> {
         title: it.title.clone(),
         multi_select: it.multi_select,
     };
-    let answer = |it: &AnswerRecord| Answer {
+    let answer = |it: &AnswerRecord| QuestionAnswer {
         question_index: it.question_index,
         selected_option: None,
         selected_options: Some(it.selected_options.clone()),
@@ -253,8 +253,11 @@ mod tests {
 
     #[test]
     fn a_question_set_is_restored_from_its_record() {
-        let answer =
-            Answer { selected_options: Some(vec!["B".into()]), custom_text: Some("x".into()), ..Answer::default() };
+        let answer = QuestionAnswer {
+            selected_options: Some(vec!["B".into()]),
+            custom_text: Some("x".into()),
+            ..QuestionAnswer::default()
+        };
         let given = Answers { answers: vec![answer], timestamp: NOW, last_read_at: None };
         let done =
             QuestionSet { answers: Some(given), answered_by: Some("human".into()), ..set(QuestionSetState::Completed) };
@@ -273,7 +276,7 @@ mod tests {
     #[test]
     fn an_answered_item_shows_its_answer() {
         let answered = InboxItem { status: InboxStatus::Answered, answer: Some("no".into()), ..item() };
-        let answer = Answer { selected_option: Some("B".into()), ..Answer::default() };
+        let answer = QuestionAnswer { selected_option: Some("B".into()), ..QuestionAnswer::default() };
         let given = Answers { answers: vec![answer], timestamp: NOW, last_read_at: None };
         let chosen = asked(QuestionSet { answers: Some(given), ..set(QuestionSetState::Completed) });
         let text = table(&[answered, item(), chosen], true, Timestamp::from_millis(0)).text(None);

@@ -127,7 +127,7 @@ pub fn questions_and_answers(set: &QuestionSet) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use coven_domain::question::{Answer, Choice};
+    use coven_domain::question::{Choice, QuestionAnswer};
     use coven_interop::questions::{Answers, QuestionError};
 
     const NOW: Timestamp = Timestamp::from_millis(1_763_238_189_007);
@@ -160,10 +160,11 @@ mod tests {
     }
 
     fn answered() -> QuestionSet {
-        let answer =
-            Answer {
-                selected_options: Some(vec!["A".into()]), custom_text: Some("and Ω".into()), ..Answer::default()
-            };
+        let answer = QuestionAnswer {
+            selected_options: Some(vec!["A".into()]),
+            custom_text: Some("and Ω".into()),
+            ..QuestionAnswer::default()
+        };
         let answers = Some(Answers { answers: vec![answer], timestamp: NOW, last_read_at: None });
         QuestionSet { answers, ..set(QuestionSetState::Completed) }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Answer, Question};
+use super::{Question, QuestionAnswer};
 
 const MAX_QUESTIONS: usize = 5;
 const MIN_OPTIONS: usize = 2;
@@ -82,13 +82,13 @@ fn check_question(question: usize, asked: &Question) -> Result<(), BadQuestions>
 }
 
 /// Checks new answers: every question has one, and each is valid.
-pub fn check_answers(questions: &[Question], answers: &[Answer]) -> Result<(), BadAnswers> {
+pub fn check_answers(questions: &[Question], answers: &[QuestionAnswer]) -> Result<(), BadAnswers> {
     check_stored_answers(questions, answers)?;
     for answer in answers {
         check_choice(&questions[answer.question_index], answer)?;
     }
     for (question, asked) in questions.iter().enumerate() {
-        let given: Vec<&Answer> = answers.iter().filter(|answer| answer.question_index == question).collect();
+        let given: Vec<&QuestionAnswer> = answers.iter().filter(|answer| answer.question_index == question).collect();
         if given.is_empty() {
             return Err(BadAnswers::Unanswered { question });
         }
@@ -103,7 +103,7 @@ pub fn check_answers(questions: &[Question], answers: &[Answer]) -> Result<(), B
     Ok(())
 }
 
-fn check_choice(asked: &Question, answer: &Answer) -> Result<(), BadAnswers> {
+fn check_choice(asked: &Question, answer: &QuestionAnswer) -> Result<(), BadAnswers> {
     let question = answer.question_index;
     let mut seen = HashSet::new();
     if let Some(option) = labels(answer).find(|option| !seen.insert(*option)) {
@@ -120,7 +120,7 @@ fn check_choice(asked: &Question, answer: &Answer) -> Result<(), BadAnswers> {
 
 /// Checks stored answers, perhaps written by another tool, before the agent receives them. Questions may be
 /// unanswered, but every answer must match a question.
-pub fn check_stored_answers(questions: &[Question], answers: &[Answer]) -> Result<(), BadAnswers> {
+pub fn check_stored_answers(questions: &[Question], answers: &[QuestionAnswer]) -> Result<(), BadAnswers> {
     if answers.is_empty() {
         return Err(BadAnswers::None);
     }
@@ -142,7 +142,7 @@ pub fn check_stored_answers(questions: &[Question], answers: &[Answer]) -> Resul
 }
 
 /// Returns every label in an answer, including one that the text for the agent omits.
-fn labels(answer: &Answer) -> impl Iterator<Item = &str> {
+fn labels(answer: &QuestionAnswer) -> impl Iterator<Item = &str> {
     let listed = answer.selected_options.iter().flatten();
     answer.selected_option.iter().chain(listed).map(String::as_str)
 }
@@ -161,17 +161,17 @@ mod tests {
         Question { options, prompt: "Which?".into(), title: "Choice".into(), multi_select }
     }
 
-    fn one(question_index: usize, label: &str) -> Answer {
-        Answer { question_index, selected_option: Some(label.into()), ..Answer::default() }
+    fn one(question_index: usize, label: &str) -> QuestionAnswer {
+        QuestionAnswer { question_index, selected_option: Some(label.into()), ..QuestionAnswer::default() }
     }
 
-    fn many(question_index: usize, labels: &[&str]) -> Answer {
+    fn many(question_index: usize, labels: &[&str]) -> QuestionAnswer {
         let labels = labels.iter().map(|label| (*label).to_owned()).collect();
-        Answer { question_index, selected_options: Some(labels), ..Answer::default() }
+        QuestionAnswer { question_index, selected_options: Some(labels), ..QuestionAnswer::default() }
     }
 
-    fn text(question_index: usize, text: &str) -> Answer {
-        Answer { question_index, custom_text: Some(text.into()), ..Answer::default() }
+    fn text(question_index: usize, text: &str) -> QuestionAnswer {
+        QuestionAnswer { question_index, custom_text: Some(text.into()), ..QuestionAnswer::default() }
     }
 
     #[test]
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn ask_29_answers_must_match_their_questions() {
         let questions = [question(&["A", "B"], false), question(&["C", "D"], true)];
-        let refused = |answers: &[Answer]| {
+        let refused = |answers: &[QuestionAnswer]| {
             let stored = check_stored_answers(&questions, answers).expect_err("invalid answers");
             assert_eq!(check_answers(&questions, answers), Err(stored.clone()), "new and stored answers fail alike");
             stored.to_string()
@@ -217,9 +217,9 @@ mod tests {
         assert_eq!(refused(&[one(7, "A")]), "Answer references invalid question index: 7");
         assert_eq!(refused(&[one(0, "ZZZ")]), "Answer for question 0 references non-existent option: ZZZ");
         assert_eq!(refused(&[many(1, &["C", "A"])]), "Answer for question 1 references non-existent option: A");
-        let sneaky = Answer { selected_option: Some("ZZZ".into()), ..many(1, &["C"]) };
+        let sneaky = QuestionAnswer { selected_option: Some("ZZZ".into()), ..many(1, &["C"]) };
         assert_eq!(refused(&[sneaky]), "Answer for question 1 references non-existent option: ZZZ");
-        let nothing = Answer { question_index: 1, ..Answer::default() };
+        let nothing = QuestionAnswer { question_index: 1, ..QuestionAnswer::default() };
         let neither = "Answer for question 1 has neither selectedOption, selectedOptions, nor customText";
         assert_eq!(refused(&[one(0, "A"), nothing]), neither);
         assert_eq!(refused(&[text(1, "")]), neither);
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn new_answers_must_be_complete() {
         let questions = [question(&["A", "B"], false), question(&["C", "D"], true)];
-        let checked = |answers: &[Answer]| check_answers(&questions, answers);
+        let checked = |answers: &[QuestionAnswer]| check_answers(&questions, answers);
         assert_eq!(checked(&[one(0, "A"), many(1, &["D", "C"])]), Ok(()));
         assert_eq!(checked(&[text(0, "neither"), many(1, &[])]), Ok(()), "an empty multi-select is an answer");
         assert_eq!(checked(&[many(0, &["A"]), one(1, "C")]), Ok(()), "either field may contain the choice");

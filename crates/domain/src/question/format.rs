@@ -1,6 +1,6 @@
 //! Text returned to the agent for its questions, identical to that of the tool whose files coven shares.
 
-use super::{Answer, Choice, Question};
+use super::{Choice, Question, QuestionAnswer};
 use crate::QuestionSetId;
 
 /// Prefix of a custom text when the human wants to know more before deciding.
@@ -24,19 +24,19 @@ pub fn header(id: &QuestionSetId, questions: Option<usize>, status: Option<&str>
 }
 
 /// Lists every answered question with its number and answer. Unanswered questions are omitted but keep their number.
-pub fn format_answers(questions: &[Question], answers: &[Answer]) -> String {
+pub fn format_answers(questions: &[Question], answers: &[QuestionAnswer]) -> String {
     let blocks: Vec<String> = questions
         .iter()
         .enumerate()
         .filter_map(|(index, question)| {
-            let given: Vec<&Answer> = answers.iter().filter(|answer| answer.question_index == index).collect();
+            let given: Vec<&QuestionAnswer> = answers.iter().filter(|answer| answer.question_index == index).collect();
             (!given.is_empty()).then(|| block(index + 1, question, &given))
         })
         .collect();
     format!("Here are the user's answers:\n\n{}", blocks.join("\n\n"))
 }
 
-fn block(number: usize, question: &Question, given: &[&Answer]) -> String {
+fn block(number: usize, question: &Question, given: &[&QuestionAnswer]) -> String {
     let mut lines = vec![format!("{number}. {}", question.prompt)];
     for answer in given {
         lines.extend(lines_of(question, answer));
@@ -44,7 +44,7 @@ fn block(number: usize, question: &Question, given: &[&Answer]) -> String {
     lines.join("\n")
 }
 
-fn lines_of(question: &Question, answer: &Answer) -> Vec<String> {
+fn lines_of(question: &Question, answer: &QuestionAnswer) -> Vec<String> {
     let mut lines: Vec<String> = answer.selected().map(|label| chosen(question, label)).collect();
     match answer.custom_text.as_deref().filter(|text| !text.is_empty()) {
         Some(text) if [ELABORATE_REQUEST, REPHRASE_REQUEST].iter().any(|marker| text.starts_with(marker)) => {
@@ -104,19 +104,19 @@ mod tests {
         question("Which database?", &options, multi_select)
     }
 
-    fn lines(question: &Question, answer: Answer) -> String {
+    fn lines(question: &Question, answer: QuestionAnswer) -> String {
         let text = format_answers(std::slice::from_ref(question), &[answer]);
         let head = format!("Here are the user's answers:\n\n1. {}\n", question.prompt);
         text.strip_prefix(&head).expect("the heading comes first").to_owned()
     }
 
-    fn one(label: &str) -> Answer {
-        Answer { selected_option: Some(label.into()), ..Answer::default() }
+    fn one(label: &str) -> QuestionAnswer {
+        QuestionAnswer { selected_option: Some(label.into()), ..QuestionAnswer::default() }
     }
 
-    fn many(labels: &[&str]) -> Answer {
+    fn many(labels: &[&str]) -> QuestionAnswer {
         let labels = labels.iter().map(|label| (*label).to_owned()).collect();
-        Answer { selected_options: Some(labels), ..Answer::default() }
+        QuestionAnswer { selected_options: Some(labels), ..QuestionAnswer::default() }
     }
 
     #[test]
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn ask_27_custom_text_is_quoted_and_only_the_quote_is_escaped() {
-        let words = |text: &str| Answer { custom_text: Some(text.into()), ..Answer::default() };
+        let words = |text: &str| QuestionAnswer { custom_text: Some(text.into()), ..QuestionAnswer::default() };
         assert_eq!(lines(&databases(false), words("don't")), "→ Other: 'don\\'t'");
         let raw = lines(&databases(false), words("it's \"x\" \\ y\nline2"));
         assert_eq!(raw, "→ Other: 'it\\'s \"x\" \\ y\nline2'");
@@ -144,9 +144,9 @@ mod tests {
     #[test]
     fn ask_28_an_empty_multi_select_is_shown_as_no_selection() {
         assert_eq!(lines(&databases(true), many(&[])), "→ (No selection)");
-        assert_eq!(lines(&databases(true), Answer::default()), "→ (No selection)");
-        assert_eq!(lines(&databases(false), Answer::default()), "→ No answer provided");
-        let with_words = Answer { custom_text: Some("later".into()), ..many(&[]) };
+        assert_eq!(lines(&databases(true), QuestionAnswer::default()), "→ (No selection)");
+        assert_eq!(lines(&databases(false), QuestionAnswer::default()), "→ No answer provided");
+        let with_words = QuestionAnswer { custom_text: Some("later".into()), ..many(&[]) };
         assert_eq!(lines(&databases(true), with_words), "→ Other: 'later'");
     }
 
@@ -160,9 +160,13 @@ mod tests {
         ];
         let answers = [
             one("PostgreSQL (recommended)"),
-            Answer { question_index: 1, custom_text: Some("it's \"x\" \\ y\nline2".into()), ..many(&["Auth", "Logs"]) },
-            Answer { question_index: 2, custom_text: Some("don't".into()), ..Answer::default() },
-            Answer { question_index: 3, ..many(&[]) },
+            QuestionAnswer {
+                question_index: 1,
+                custom_text: Some("it's \"x\" \\ y\nline2".into()),
+                ..many(&["Auth", "Logs"])
+            },
+            QuestionAnswer { question_index: 2, custom_text: Some("don't".into()), ..QuestionAnswer::default() },
+            QuestionAnswer { question_index: 3, ..many(&[]) },
         ];
         let id = "ccac2974-549b-4b6b-ae62-f1b0c3f21b86".parse().expect("an id");
         let text = format!("{}\n\n{}", header(&id, Some(4), None), format_answers(&questions, &answers));
@@ -177,7 +181,7 @@ mod tests {
     #[test]
     fn unanswered_questions_are_omitted_and_keep_their_number() {
         let questions = [databases(false), question("P?", &[("A", None), ("B", None)], false)];
-        let text = format_answers(&questions, &[Answer { question_index: 1, ..one("B") }]);
+        let text = format_answers(&questions, &[QuestionAnswer { question_index: 1, ..one("B") }]);
         assert_eq!(text, "Here are the user's answers:\n\n2. P?\n→ B");
     }
 
@@ -198,7 +202,8 @@ mod tests {
     #[test]
     fn a_request_for_detail_has_no_arrow() {
         let asked = databases(false);
-        let request = Answer { custom_text: Some(elaboration(&asked, Some(" more "))), ..Answer::default() };
+        let request =
+            QuestionAnswer { custom_text: Some(elaboration(&asked, Some(" more "))), ..QuestionAnswer::default() };
         let text = format_answers(std::slice::from_ref(&asked), &[one("SQLite"), request]);
         assert_eq!(
             text,
@@ -206,7 +211,8 @@ mod tests {
              [ELABORATE_REQUEST] The user wants to know more about \"Title\" before deciding\nUser note: more"
         );
         assert!(!elaboration(&asked, Some(" ")).contains('\n'));
-        let rephrase = Answer { custom_text: Some("[REPHRASE_REQUEST] 'x'".into()), ..Answer::default() };
+        let rephrase =
+            QuestionAnswer { custom_text: Some("[REPHRASE_REQUEST] 'x'".into()), ..QuestionAnswer::default() };
         assert_eq!(lines(&asked, rephrase), "[REPHRASE_REQUEST] 'x'");
     }
 }

@@ -11,7 +11,7 @@ use coven_domain::session::{Channel, Session, SessionState};
 use coven_domain::task::Task;
 use coven_domain::workflow::{StepResult, WorkflowRun};
 use coven_harness::Harness;
-use coven_harness::print_mode::Answer;
+use coven_harness::print_mode::PrintAnswer;
 use coven_harness::print_mode::{PrintFormat, PrintSession, PrintTurn};
 use coven_holder::clock;
 use coven_host::WorkDir;
@@ -75,7 +75,7 @@ impl OutputFormat {
     fn text_of(self, bytes: &[u8]) -> String {
         match self {
             Self::Answer(format) => {
-                let mut answer = Answer::new(format);
+                let mut answer = PrintAnswer::new(format);
                 answer.feed(&strip_ansi_escapes::strip(bytes), &mut |_| {});
                 answer.finish(&mut |_| {});
                 answer.text

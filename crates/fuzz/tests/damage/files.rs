@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 
 use coven_domain::conversation::{ConversationId, Line, Turn, TurnRole};
-use coven_domain::question::{Answer, Choice, Question};
+use coven_domain::question::{Choice, Question, QuestionAnswer};
 use coven_domain::{QuestionSetId, Timestamp};
 use coven_fuzz::Dice;
 use coven_fuzz::damage::{ROUNDS, damaged};
@@ -91,7 +91,8 @@ fn a_damaged_question_set_is_named_and_does_not_affect_others() {
         sets.create(&new, &Limits { max_sessions: 100 }, NOW).expect("asked")
     };
     let (damaged_set, other) = (ask(), ask());
-    let answer = Answer { question_index: 0, selected_option: Some("SQLite".into()), ..Answer::default() };
+    let answer =
+        QuestionAnswer { question_index: 0, selected_option: Some("SQLite".into()), ..QuestionAnswer::default() };
     sets.answer(&damaged_set, vec![answer], NOW).expect("answered");
     let path = |id: &QuestionSetId, name: &str| sets.path().join(id.to_string()).join(name);
     let names = ["request.json", "status.json", "answers.json"];

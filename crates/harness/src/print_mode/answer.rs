@@ -20,7 +20,7 @@ pub struct Usage {
 }
 
 #[derive(Debug)]
-pub struct Answer {
+pub struct PrintAnswer {
     rules: Option<&'static Rules>,
     pub text: String,
     pub session: Option<String>,
@@ -51,7 +51,7 @@ enum Line {
     Skipped,
 }
 
-impl Answer {
+impl PrintAnswer {
     pub fn new(format: PrintFormat) -> Self {
         Self {
             rules: format.rules(),

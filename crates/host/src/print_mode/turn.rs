@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use coven_domain::text::MAX_PROMPT_BYTES;
 use coven_harness::print_mode::{
-    ANSWER, AgentBrief, Answer, PrintCall, PrintPrompt, PrintSession, PrintTurn, Usage, is_session_id,
+    ANSWER, AgentBrief, PrintAnswer, PrintCall, PrintPrompt, PrintSession, PrintTurn, Usage, is_session_id,
 };
 
 use super::cancel::Cancel;
@@ -108,7 +108,7 @@ pub fn run_turn(spec: &TurnSpec, mut on_text: impl FnMut(&str), cancel: &Cancel)
     let agent = start(spec, &call)?;
     let broken = |source| TurnError::Exchange { harness: harness.label.clone(), source };
 
-    let mut answer = Answer::new(harness.mode.format);
+    let mut answer = PrintAnswer::new(harness.mode.format);
     if harness.mode.takes_session_id() {
         answer.session = Some(spec.session.map_or(new_session, str::to_owned));
     }
@@ -126,7 +126,7 @@ pub fn run_turn(spec: &TurnSpec, mut on_text: impl FnMut(&str), cancel: &Cancel)
     conclude(spec, over, answer, exchange.stderr)
 }
 
-fn conclude(spec: &TurnSpec, over: Over, answer: Answer, stderr: Tail) -> Result<TurnDone, TurnError> {
+fn conclude(spec: &TurnSpec, over: Over, answer: PrintAnswer, stderr: Tail) -> Result<TurnDone, TurnError> {
     let harness = spec.harness.label.clone();
     let status = match over {
         Over::Exited(status) if status.success() => TurnStatus::Completed,

@@ -12,7 +12,7 @@ use super::{QUESTION_FILE, fault};
 
 string_enum! {
     /// The step at which a write failed.
-    pub enum Step {
+    pub enum WriteStep {
         Create = "create",
         Write = "write",
         Verify = "verify",
@@ -28,7 +28,7 @@ string_enum! {
 #[error("Atomic write failed: {} ({step})", path.display())]
 pub struct AtomicWriteError {
     pub path: PathBuf,
-    pub step: Step,
+    pub step: WriteStep,
     pub source: io::Error,
 }
 
@@ -38,8 +38,8 @@ pub(super) fn write(target: &Path, text: &str) -> Result<(), AtomicWriteError> {
     // In the same folder: a rename only works within one file system, and /tmp is often on another.
     let temp = temp_path(target);
     let written = fill(&temp, &file, text).and_then(|()| {
-        step(&file, Step::Rename, || fs::rename(&temp, target))?;
-        step(&file, Step::SyncFolder, || sync_folder(target.parent().unwrap_or(Path::new("."))))
+        step(&file, WriteStep::Rename, || fs::rename(&temp, target))?;
+        step(&file, WriteStep::SyncFolder, || sync_folder(target.parent().unwrap_or(Path::new("."))))
     });
     written.map_err(|(step, source)| {
         // It no longer exists if the rename succeeded.
@@ -57,19 +57,19 @@ pub(super) fn write_new(target: &Path, text: &str) -> Result<(), AtomicWriteErro
     })
 }
 
-fn fill(path: &Path, file: &str, text: &str) -> Result<(), (Step, io::Error)> {
+fn fill(path: &Path, file: &str, text: &str) -> Result<(), (WriteStep, io::Error)> {
     // Readers would reject a larger file.
     if text.len() as u64 > QUESTION_FILE.bytes {
-        return Err((Step::Write, ReadError::TooLarge { path: path.to_owned(), limit: QUESTION_FILE }.into()));
+        return Err((WriteStep::Write, ReadError::TooLarge { path: path.to_owned(), limit: QUESTION_FILE }.into()));
     }
-    let mut opened = step(file, Step::Create, || {
+    let mut opened = step(file, WriteStep::Create, || {
         let opened = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
         // The umask may have removed permissions of the owner.
         opened.set_permissions(fs::Permissions::from_mode(0o600))?;
         Ok(opened)
     })?;
-    step(file, Step::Write, || opened.write_all(text.as_bytes()))?;
-    step(file, Step::Verify, || {
+    step(file, WriteStep::Write, || opened.write_all(text.as_bytes()))?;
+    step(file, WriteStep::Verify, || {
         let mut found = String::new();
         opened.rewind()?;
         opened.read_to_string(&mut found)?;
@@ -78,10 +78,10 @@ fn fill(path: &Path, file: &str, text: &str) -> Result<(), (Step, io::Error)> {
             false => Err(io::Error::new(io::ErrorKind::InvalidData, "the file does not contain the written text")),
         }
     })?;
-    step(file, Step::Sync, || opened.sync_all())
+    step(file, WriteStep::Sync, || opened.sync_all())
 }
 
-fn step<T>(file: &str, step: Step, act: impl FnOnce() -> io::Result<T>) -> Result<T, (Step, io::Error)> {
+fn step<T>(file: &str, step: WriteStep, act: impl FnOnce() -> io::Result<T>) -> Result<T, (WriteStep, io::Error)> {
     fault::before(file, step.as_str()).and_then(|()| act()).map_err(|error| (step, error))
 }
 

@@ -8,7 +8,7 @@ use coven_domain::question::{Question, check_questions};
 use coven_domain::question_set::QuestionSetState;
 use coven_domain::{QuestionSetId, Timestamp};
 
-use super::atomic::{self, AtomicWriteError, Step};
+use super::atomic::{self, AtomicWriteError, WriteStep};
 use super::fields::Fields;
 use super::owner::Owner;
 use super::set::{self, StatusFile};
@@ -70,11 +70,13 @@ impl QuestionFolder {
             let path = place.clone();
             move |source| AtomicWriteError { path, step, source }
         };
-        atomic::sync_folder(building).map_err(failed(Step::SyncFolder))?;
-        fault::before("set", "rename").and_then(|()| fs::rename(building, &place)).map_err(failed(Step::Rename))?;
+        atomic::sync_folder(building).map_err(failed(WriteStep::SyncFolder))?;
+        fault::before("set", "rename")
+            .and_then(|()| fs::rename(building, &place))
+            .map_err(failed(WriteStep::Rename))?;
         fault::before("set", "sync_folder")
             .and_then(|()| atomic::sync_folder(&self.path))
-            .map_err(failed(Step::SyncFolder))?;
+            .map_err(failed(WriteStep::SyncFolder))?;
         Ok(())
     }
 

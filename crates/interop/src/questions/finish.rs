@@ -3,7 +3,7 @@
 use std::io;
 
 use coven_domain::lifecycle::Lifecycle;
-use coven_domain::question::{Answer, check_answers, check_stored_answers};
+use coven_domain::question::{QuestionAnswer, check_answers, check_stored_answers};
 use coven_domain::question_set::{QuestionSet, QuestionSetFact, QuestionSetState};
 use coven_domain::{QuestionSetId, Timestamp};
 
@@ -15,7 +15,12 @@ use super::{ANSWERS, QuestionError, QuestionFolder, REQUEST, STATUS, atomic};
 
 impl QuestionFolder {
     /// Checks and stores the answers.
-    pub fn answer(&self, id: &QuestionSetId, answers: Vec<Answer>, now: Timestamp) -> Result<(), QuestionError> {
+    pub fn answer(
+        &self,
+        id: &QuestionSetId,
+        answers: Vec<QuestionAnswer>,
+        now: Timestamp,
+    ) -> Result<(), QuestionError> {
         self.answer_as(id, answers, None, now)
     }
 
@@ -23,7 +28,7 @@ impl QuestionFolder {
     pub fn answer_as(
         &self,
         id: &QuestionSetId,
-        mut answers: Vec<Answer>,
+        mut answers: Vec<QuestionAnswer>,
         by: Option<&str>,
         now: Timestamp,
     ) -> Result<(), QuestionError> {

@@ -25,7 +25,7 @@ use coven_files::Limit;
 
 use coven_holder::fault;
 
-pub use atomic::{AtomicWriteError, Step};
+pub use atomic::{AtomicWriteError, WriteStep};
 pub use cleanup::CleanedUp;
 pub use coven_domain::question_set::{Answers, QuestionSet};
 pub use create::{Limits, NewQuestionSet};

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 use std::{fs, io, thread};
 
-use coven_domain::question::{Answer, Question, check_stored_answers};
+use coven_domain::question::{Question, QuestionAnswer, check_stored_answers};
 use coven_domain::question_set::{Answers, QuestionSet, QuestionSetState};
 use coven_domain::{QuestionSetId, Timestamp};
 use coven_files::{Links, ReadError};
@@ -59,7 +59,7 @@ pub(super) struct StatusFile {
 pub(super) struct AnswersFile {
     pub(super) session_id: Option<String>,
     pub(super) timestamp: Option<Timestamp>,
-    pub(super) answers: Vec<Answer>,
+    pub(super) answers: Vec<QuestionAnswer>,
     pub(super) call_id: Option<String>,
     pub(super) last_read_at: Option<Timestamp>,
 }

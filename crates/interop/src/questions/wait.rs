@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use coven_domain::QuestionSetId;
-use coven_domain::question::{Answer, Question, check_stored_answers};
+use coven_domain::question::{Question, QuestionAnswer, check_stored_answers};
 use coven_domain::question_set::QuestionSetState;
 
 use super::set::{self, AnswersFile, RequestFile, StatusFile};
@@ -22,7 +22,7 @@ const WATCHED_POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// The outcome of a wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Waited {
-    Answered(Vec<Answer>),
+    Answered(Vec<QuestionAnswer>),
     Rejected(Option<String>),
     TimedOut,
     /// Abandoned, with the reason if known.
@@ -220,7 +220,7 @@ mod tests {
         let id = folder.create(&new, &Limits { max_sessions: 1 }, clock::now()).expect("created");
         let mut waiter = folder.waiter(&id, None);
         assert_eq!(waiter.wait_with(None, Some(POLL_INTERVAL * 2)).expect("sound set"), None, "no answer yet");
-        let answer = Answer { selected_option: Some("A".into()), ..Answer::default() };
+        let answer = QuestionAnswer { selected_option: Some("A".into()), ..QuestionAnswer::default() };
         let waited = std::thread::scope(|scope| {
             let waiting = scope.spawn(|| waiter.wait_with(None, Some(Duration::from_secs(60))));
             folder.answer(&id, vec![answer], clock::now()).expect("pending");

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use coven_domain::QuestionSetId;
-use coven_domain::question::Answer;
+use coven_domain::question::QuestionAnswer;
 use coven_domain::question_set::QuestionSetState;
 use coven_holder::clock;
 use coven_interop::questions::{Limits, Listed, QuestionError, QuestionFolder, Waited};
@@ -69,8 +69,12 @@ fn all(folder: &QuestionFolder) -> Result<Vec<QuestionSetId>, QuestionError> {
     ids.collect()
 }
 
-fn for_set(id: &QuestionSetId, timestamp: &str) -> Answer {
-    Answer { custom_text: Some(format!("for {id}")), timestamp: timestamp.to_owned(), ..Answer::default() }
+fn for_set(id: &QuestionSetId, timestamp: &str) -> QuestionAnswer {
+    QuestionAnswer {
+        custom_text: Some(format!("for {id}")),
+        timestamp: timestamp.to_owned(),
+        ..QuestionAnswer::default()
+    }
 }
 
 #[test]

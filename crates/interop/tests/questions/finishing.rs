@@ -1,7 +1,7 @@
 //! The ways in which a set ends, and that it ends only once.
 
 use coven_domain::Timestamp;
-use coven_domain::question::Answer;
+use coven_domain::question::QuestionAnswer;
 use coven_domain::question_set::QuestionSetState;
 use coven_interop::questions::{QuestionError, QuestionFolder};
 
@@ -20,7 +20,7 @@ fn ask_05_ask_16_valid_answers_are_written_and_complete_the_set() {
     fixture.folder.answer(&id, choose("SQLite"), LATER).expect("pending");
     let set = fixture.read(&id);
     assert_eq!((set.state, set.modified_at, set.created_at), (QuestionSetState::Completed, LATER, NOW));
-    let stamped = Answer { timestamp: LATER.to_string(), ..choose("SQLite").remove(0) };
+    let stamped = QuestionAnswer { timestamp: LATER.to_string(), ..choose("SQLite").remove(0) };
     assert_eq!(set.answers.expect("answered").answers, [stamped]);
     assert_eq!(fixture.json(&id, "status.json")["status"], "completed");
     assert_eq!(fixture.json(&id, "request.json")["status"], "pending", "the request is never changed");
@@ -112,15 +112,18 @@ fn invalid_answers_are_refused_and_change_nothing() {
         (vec![], "No answers provided"),
         (choose("MySQL"), "Answer for question 0 references non-existent option: MySQL"),
         (
-            vec![Answer { question_index: 7, ..choose("SQLite").remove(0) }],
+            vec![QuestionAnswer { question_index: 7, ..choose("SQLite").remove(0) }],
             "Answer references invalid question index: 7",
         ),
         (
-            vec![Answer { selected_options: Some(vec!["PostgreSQL".into(), "SQLite".into()]), ..Answer::default() }],
+            vec![QuestionAnswer {
+                selected_options: Some(vec!["PostgreSQL".into(), "SQLite".into()]),
+                ..QuestionAnswer::default()
+            }],
             "Answer for question 0 selects several options, but only one is allowed: PostgreSQL, SQLite",
         ),
         (
-            vec![Answer { selected_options: Some(vec![]), ..Answer::default() }],
+            vec![QuestionAnswer { selected_options: Some(vec![]), ..QuestionAnswer::default() }],
             "Answer for question 0 selects no option and has no text",
         ),
     ] {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
-use coven_domain::question::{Answer, Choice, Question};
+use coven_domain::question::{Choice, Question, QuestionAnswer};
 use coven_domain::{QuestionSetId, Timestamp};
 use coven_holder::clock;
 use coven_interop::questions::{Limits, NewQuestionSet, QuestionError, QuestionFolder, QuestionSet};
@@ -113,8 +113,8 @@ pub fn question() -> Question {
     Question { options, prompt: "Which database?".into(), title: "Database".into(), multi_select: false }
 }
 
-pub fn choose(label: &str) -> Vec<Answer> {
-    vec![Answer { selected_option: Some(label.into()), ..Answer::default() }]
+pub fn choose(label: &str) -> Vec<QuestionAnswer> {
+    vec![QuestionAnswer { selected_option: Some(label.into()), ..QuestionAnswer::default() }]
 }
 
 /// Returns the text after `report: ` in the output of an exited process.

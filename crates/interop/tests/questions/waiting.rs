@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use coven_domain::question::{Answer, SESSION_REJECTED};
+use coven_domain::question::{QuestionAnswer, SESSION_REJECTED};
 use coven_domain::question_set::QuestionSetState;
 use coven_interop::questions::{QuestionError, Waited};
 
@@ -177,6 +177,6 @@ fn a_partial_answer_of_another_tool_is_accepted() {
     new.questions.push(crate::fixture::question());
     let id = fixture.folder.create(&new, &crate::fixture::LIMITS, NOW).expect("created");
     fixture.put(&id, "answers.json", r#"{"answers": [{"questionIndex": 1, "customText": "both"}]}"#);
-    let both = Answer { question_index: 1, custom_text: Some("both".into()), ..Answer::default() };
+    let both = QuestionAnswer { question_index: 1, custom_text: Some("both".into()), ..QuestionAnswer::default() };
     assert_eq!(fixture.folder.wait(&id, None, None).expect("sound"), Waited::Answered(vec![both]));
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use coven_domain::QuestionSetId;
-use coven_domain::question::Answer;
+use coven_domain::question::QuestionAnswer;
 use coven_domain::question_set::QuestionSetState;
 use coven_holder::clock;
 use coven_host::config::QuestionsConfig;
@@ -132,7 +132,7 @@ impl Fixture {
 
     /// Answers as `coven answer` would.
     pub fn answer(&self, id: &QuestionSetId, option: &str) {
-        let answer = Answer { selected_option: Some(option.into()), ..Answer::default() };
+        let answer = QuestionAnswer { selected_option: Some(option.into()), ..QuestionAnswer::default() };
         self.options.folder.answer(id, vec![answer], clock::now()).expect("pending");
     }
 }

@@ -1,7 +1,7 @@
 //! Rows of `requests`: permissions, questions and terminal prompts of agents.
 
 use coven_domain::query::{RequestQuery, RequestScope, WaitingItem, WaitingQuery};
-use coven_domain::question::{Answer, Question};
+use coven_domain::question::{Question, QuestionAnswer};
 use coven_domain::request::{
     AnsweredBy, PermissionOption, Request, RequestAnswer, RequestBody, RequestKind, RequestState, input_title,
 };
@@ -54,7 +54,7 @@ struct StoredOption {
 
 #[derive(Serialize, Deserialize)]
 struct StoredAnswers {
-    answers: Vec<Answer>,
+    answers: Vec<QuestionAnswer>,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::Outcome;
+use super::BenchResult;
 
 /// Serves ACP on standard input and output. Prompts are `ok`, `chunks <count> <per second, 0 for no limit> <bytes>` or
 /// `talk <messages>`.
-pub fn run() -> Outcome<()> {
+pub fn run() -> BenchResult<()> {
     let (stdin, mut stdout) = (io::stdin().lock(), io::stdout().lock());
     for line in stdin.lines() {
         let request: Value = serde_json::from_str(&line?)?;
@@ -29,7 +29,7 @@ pub fn run() -> Outcome<()> {
     Ok(())
 }
 
-fn run_prompt(text: &str, out: &mut impl Write) -> Outcome<()> {
+fn run_prompt(text: &str, out: &mut impl Write) -> BenchResult<()> {
     let words: Vec<&str> = text.split(' ').collect();
     match words.as_slice() {
         ["chunks", count, rate, bytes] => stream(count.parse()?, rate.parse()?, bytes.parse()?, out),
@@ -48,7 +48,7 @@ fn run_prompt(text: &str, out: &mut impl Write) -> Outcome<()> {
 }
 
 /// Writes numbered chunks at an even pace.
-fn stream(count: u64, rate: u64, bytes: usize, out: &mut impl Write) -> Outcome<()> {
+fn stream(count: u64, rate: u64, bytes: usize, out: &mut impl Write) -> BenchResult<()> {
     let start = Instant::now();
     for number in 0..count {
         writeln!(out, "{}", chunk(&chunk_text(number, bytes)))?;

@@ -17,11 +17,11 @@ use super::coven::Coven;
 use super::http::Connection;
 use super::report::Row;
 use super::stats::{Spread, median};
-use super::{Bench, Outcome, eventually, micros, proc};
+use super::{Bench, BenchResult, eventually, micros, proc};
 
 const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
-pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
+pub fn measure(bench: &Bench) -> BenchResult<Vec<Row>> {
     let mut rows = prompts(bench)?;
     rows.extend(streaming(bench)?);
     rows.extend(reading(bench)?);
@@ -36,7 +36,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    fn new(bench: &Bench) -> Outcome<Self> {
+    fn new(bench: &Bench) -> BenchResult<Self> {
         let home = Coven::new(bench, json!({}))?;
         let this = bench.this.to_string_lossy();
         let config = json!({
@@ -55,17 +55,17 @@ impl Fixture {
         Ok(Self { home, repo })
     }
 
-    fn open(&self, connection: &mut Connection) -> Outcome<String> {
+    fn open(&self, connection: &mut Connection) -> BenchResult<String> {
         let session = connection.post(CreateCompatSession::ROUTE.path, &json!({ "repoId": self.repo }))?;
         Ok(session["id"].as_str().ok_or("the session record has no id")?.to_owned())
     }
 }
 
-fn prompt(connection: &mut Connection, id: &str, text: &str) -> Outcome<()> {
+fn prompt(connection: &mut Connection, id: &str, text: &str) -> BenchResult<()> {
     connection.post(PromptCompatSession::of(id).target(), &json!({ "text": text })).map(drop)
 }
 
-fn wait_until_idle(connection: &mut Connection, id: &str) -> Outcome<()> {
+fn wait_until_idle(connection: &mut Connection, id: &str) -> BenchResult<()> {
     eventually(IDLE_TIMEOUT, "the agent to be idle", || {
         let state = connection.get_json(ReadAcpState::of(id).target())?;
         Ok(state["activity"] == "idle" && state["queued"] == 0)
@@ -73,7 +73,7 @@ fn wait_until_idle(connection: &mut Connection, id: &str) -> Outcome<()> {
 }
 
 /// Measures the time until a prompt is accepted, compared with a health request.
-fn prompts(bench: &Bench) -> Outcome<Vec<Row>> {
+fn prompts(bench: &Bench) -> BenchResult<Vec<Row>> {
     let fixture = Fixture::new(bench)?;
     let mut connection = fixture.home.connect()?;
     let id = fixture.open(&mut connection)?;
@@ -101,14 +101,14 @@ fn prompts(bench: &Bench) -> Outcome<Vec<Row>> {
 }
 
 /// Measures list requests while twenty agents stream.
-fn streaming(bench: &Bench) -> Outcome<Vec<Row>> {
+fn streaming(bench: &Bench) -> BenchResult<Vec<Row>> {
     const AGENTS: usize = 20;
     const RATE: u64 = 1000;
     const BYTES: usize = 24;
     let seconds: u64 = bench.scale(30, 3);
     let fixture = Fixture::new(bench)?;
     let mut connection = fixture.home.connect()?;
-    let ids: Vec<String> = (0..AGENTS).map(|_| fixture.open(&mut connection)).collect::<Outcome<_>>()?;
+    let ids: Vec<String> = (0..AGENTS).map(|_| fixture.open(&mut connection)).collect::<BenchResult<_>>()?;
     for id in &ids {
         wait_until_idle(&mut connection, id)?;
     }
@@ -152,7 +152,7 @@ fn streaming(bench: &Bench) -> Outcome<Vec<Row>> {
 }
 
 /// Sends a request every few milliseconds and returns the response times in µs.
-fn list_times(connection: &mut Connection, path: &str, during: Duration) -> Outcome<Vec<f64>> {
+fn list_times(connection: &mut Connection, path: &str, during: Duration) -> BenchResult<Vec<f64>> {
     let (start, mut times) = (Instant::now(), Vec::new());
     while start.elapsed() < during {
         let sent = Instant::now();
@@ -170,12 +170,12 @@ fn p99(mut times: Vec<f64>) -> f64 {
 }
 
 /// Compares reading a long history with a plain SELECT of its rows, and a history of many chunks with one of few.
-fn reading(bench: &Bench) -> Outcome<Vec<Row>> {
+fn reading(bench: &Bench) -> BenchResult<Vec<Row>> {
     let fixture = Fixture::new(bench)?;
     let mut connection = fixture.home.connect()?;
     let count: u64 = bench.scale(10_000, 1_000);
     let chunks: u64 = bench.scale(100_000, 10_000);
-    let made = |connection: &mut Connection, text: String| -> Outcome<String> {
+    let made = |connection: &mut Connection, text: String| -> BenchResult<String> {
         let id = fixture.open(connection)?;
         prompt(connection, &id, &text)?;
         wait_until_idle(connection, &id)?;
@@ -219,7 +219,7 @@ fn reading(bench: &Bench) -> Outcome<Vec<Row>> {
     ])
 }
 
-fn bare(db: &Path, id: &str) -> Outcome<usize> {
+fn bare(db: &Path, id: &str) -> BenchResult<usize> {
     let db = rusqlite::Connection::open_with_flags(db, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let mut rows =
         db.prepare("SELECT id, sessionId, role, content, timestamp FROM AgentMessage WHERE sessionId = ?")?;
@@ -231,10 +231,10 @@ fn bare(db: &Path, id: &str) -> Outcome<usize> {
 }
 
 /// Measures how much memory the daemon keeps after sessions have ended.
-fn growth(bench: &Bench) -> Outcome<Vec<Row>> {
+fn growth(bench: &Bench) -> BenchResult<Vec<Row>> {
     let fixture = Fixture::new(bench)?;
     let mut connection = fixture.home.connect()?;
-    let mut open_and_close = |count: usize| -> Outcome<()> {
+    let mut open_and_close = |count: usize| -> BenchResult<()> {
         for _ in 0..count {
             let id = fixture.open(&mut connection)?;
             connection.delete(CancelCompatSession::of(&id).target())?;

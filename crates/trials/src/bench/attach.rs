@@ -10,12 +10,12 @@ use super::program::PAINTED;
 use super::pty::Terminal;
 use super::report::Row;
 use super::stats::{Spread, median};
-use super::{Bench, Outcome, micros};
+use super::{Bench, BenchResult, micros};
 
 /// Attaches to a session; `None` if the peer is not installed.
-type Opening<'a> = Box<dyn Fn() -> Option<Outcome<Terminal>> + 'a>;
+type Opening<'a> = Box<dyn Fn() -> Option<BenchResult<Terminal>> + 'a>;
 
-pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
+pub fn measure(bench: &Bench) -> BenchResult<Vec<Row>> {
     let long = bench.scale(100_000, 20_000);
     let program = |lines: u64| bench.program(&["page", &lines.to_string()]);
 

@@ -6,7 +6,7 @@ use super::pattern::Kind;
 use super::peers;
 use super::report::Row;
 use super::stats::{Spread, short};
-use super::{Bench, Outcome};
+use super::{Bench, BenchResult};
 
 const fn coven(screen_model: bool, clients: usize, stalled: usize) -> Contender {
     Contender::Coven { screen_model, clients, stalled }
@@ -38,7 +38,7 @@ const ALL: [Contender; 11] = [
 /// machine affects all of them equally.
 const TURNS: u32 = 10;
 
-pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
+pub fn measure(bench: &Bench) -> BenchResult<Vec<Row>> {
     let mut rows = Vec::new();
     for (kind, megabytes) in [(Kind::Plain, bench.scale(200, 20)), (Kind::Ansi, bench.scale(100, 10))] {
         rows.extend(measure_kind(bench, kind, megabytes * 1_000_000)?);
@@ -46,7 +46,7 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     Ok(rows)
 }
 
-fn measure_kind(bench: &Bench, kind: Kind, bytes: u64) -> Outcome<Vec<Row>> {
+fn measure_kind(bench: &Bench, kind: Kind, bytes: u64) -> BenchResult<Vec<Row>> {
     let arena = Arena::new(bench, kind, bytes)?;
     let missing: Vec<&str> =
         ["script", "dtach", "tmux"].into_iter().filter(|peer| peers::find(peer).is_none()).collect();

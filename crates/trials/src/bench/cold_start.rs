@@ -9,9 +9,9 @@ use serde_json::json;
 use super::coven::Coven;
 use super::report::Row;
 use super::stats::{Spread, median};
-use super::{Bench, Outcome, micros};
+use super::{Bench, BenchResult, micros};
 
-pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
+pub fn measure(bench: &Bench) -> BenchResult<Vec<Row>> {
     let home = Coven::started(bench, json!({}))?;
     let mut connection = home.connect()?;
     for number in 0..100 {
@@ -45,7 +45,7 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     ])
 }
 
-fn run(command: &mut Command) -> Outcome<f64> {
+fn run(command: &mut Command) -> BenchResult<f64> {
     command.stdin(Stdio::null()).stdout(Stdio::null());
     let start = Instant::now();
     let status = command.status()?;

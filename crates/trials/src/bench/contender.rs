@@ -11,7 +11,7 @@ use super::flood::{Flood, Gate};
 use super::pattern::Kind;
 use super::peers::{self, Dtach, Tmux};
 use super::pty::{self, Terminal};
-use super::{Bench, Outcome, proc};
+use super::{Bench, BenchResult, proc};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contender {
@@ -59,14 +59,14 @@ pub struct Arena<'a> {
 }
 
 impl<'a> Arena<'a> {
-    pub fn new(bench: &'a Bench, kind: Kind, bytes: u64) -> Outcome<Self> {
+    pub fn new(bench: &'a Bench, kind: Kind, bytes: u64) -> BenchResult<Self> {
         // Compression of a finished log would run during the next contender's turn.
         let home = |model: bool| Coven::started(bench, json!({ "screenModel": model, "compressFinished": false }));
         Ok(Self { bench, kind, bytes, plain_home: home(false)?, model_home: home(true)? })
     }
 
     /// Starts a contender; its program then waits for the start of the flood.
-    pub fn enter(&'a self, contender: Contender) -> Outcome<Entrant<'a>> {
+    pub fn enter(&'a self, contender: Contender) -> BenchResult<Entrant<'a>> {
         let gate = Gate::open()?;
         // tmux is the slowest; a fifth is enough to measure it.
         let bytes = if contender == Contender::Tmux { self.bytes / 5 } else { self.bytes };
@@ -84,8 +84,8 @@ impl<'a> Arena<'a> {
                 let session = home.launch(&argv)?;
                 let flood = gate.accept()?;
                 let attach = |_| home.attach(&session);
-                guards.attach((0..clients).map(attach).collect::<Outcome<_>>()?)?;
-                guards.stalled = (0..stalled).map(attach).collect::<Outcome<_>>()?;
+                guards.attach((0..clients).map(attach).collect::<BenchResult<_>>()?)?;
+                guards.stalled = (0..stalled).map(attach).collect::<BenchResult<_>>()?;
                 daemon = Some(home.daemon_pid()?);
                 guards.session = Some((home, session));
                 flood
@@ -99,7 +99,7 @@ impl<'a> Arena<'a> {
             Contender::Dtach { clients } => {
                 let dtach = Dtach::launch(&argv)?;
                 let flood = gate.accept()?;
-                let attached = (0..clients).map(|_| dtach.attach()).collect::<Outcome<Vec<_>>>()?;
+                let attached = (0..clients).map(|_| dtach.attach()).collect::<BenchResult<Vec<_>>>()?;
                 attached.iter().try_for_each(Terminal::read_some)?;
                 // dtach prints nothing between clearing the screen and being attached.
                 std::thread::sleep(Duration::from_millis(50));
@@ -122,7 +122,7 @@ impl<'a> Arena<'a> {
 struct FloodGuards<'a> {
     session: Option<(&'a Coven, Session)>,
     clients: Vec<Terminal>,
-    reading: Option<JoinHandle<Outcome<()>>>,
+    reading: Option<JoinHandle<BenchResult<()>>>,
     stalled: Vec<Terminal>,
     drain: Option<Child>,
     dtach: Option<Dtach>,
@@ -132,8 +132,8 @@ struct FloodGuards<'a> {
 
 impl FloodGuards<'_> {
     /// Drains the terminals of the clients in the background.
-    fn attach(&mut self, clients: Vec<Terminal>) -> Outcome<()> {
-        self.reading = Some(pty::drain_clients(clients.iter().map(Terminal::master).collect::<Outcome<_>>()?));
+    fn attach(&mut self, clients: Vec<Terminal>) -> BenchResult<()> {
+        self.reading = Some(pty::drain_clients(clients.iter().map(Terminal::master).collect::<BenchResult<_>>()?));
         self.clients = clients;
         Ok(())
     }
@@ -159,7 +159,7 @@ pub struct Entrant<'a> {
 
 impl Entrant<'_> {
     /// Floods up to `part` of all bytes, then waits until holder and daemon are idle.
-    pub fn run_to(&mut self, part: f64) -> Outcome<()> {
+    pub fn run_to(&mut self, part: f64) -> BenchResult<()> {
         let daemon_cpu = |settled: bool| match self.daemon {
             Some(pid) if settled => proc::settled_cpu(pid),
             Some(pid) => proc::cpu(pid),
@@ -173,7 +173,7 @@ impl Entrant<'_> {
     }
 
     /// Ends the program and checks that coven's log contains every byte.
-    pub fn leave(self) -> Outcome<Sample> {
+    pub fn leave(self) -> BenchResult<Sample> {
         let Self { arena, bytes, took, cpu, guards, .. } = self;
         drop((self.flood, guards.clients, guards.stalled, guards.dtach, guards.tmux));
         if let Some(reading) = guards.reading {

@@ -14,12 +14,12 @@ use serde::Deserialize;
 
 use super::report::Row;
 use super::stats::{Spread, median};
-use super::{Bench, Outcome, micros, talking};
+use super::{Bench, BenchResult, micros, talking};
 
 const PAGE: usize = 4096;
 const LAST: usize = 20;
 
-pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
+pub fn measure(bench: &Bench) -> BenchResult<Vec<Row>> {
     let mut rows = listing(bench)?;
     rows.extend(loading(bench)?);
     rows.extend(saving(bench)?);
@@ -53,7 +53,7 @@ fn paragraphs(at: usize) -> String {
 }
 
 /// Writes a conversation with `count` turns in one write and without a sync, because there are many of them.
-fn conversation(all: &Conversations, id: &str, count: usize) -> Outcome<ConversationId> {
+fn conversation(all: &Conversations, id: &str, count: usize) -> BenchResult<ConversationId> {
     let metadata = Metadata { harness: Some("claude".into()), ..Metadata::rebuilt(id.to_owned(), clock::now()) };
     let mut bytes = Vec::new();
     Line::Metadata(metadata).write_to(&mut bytes);
@@ -64,7 +64,7 @@ fn conversation(all: &Conversations, id: &str, count: usize) -> Outcome<Conversa
     Ok(id)
 }
 
-fn listing(bench: &Bench) -> Outcome<Vec<Row>> {
+fn listing(bench: &Bench) -> BenchResult<Vec<Row>> {
     let root = tempfile::tempdir()?;
     let all = Conversations::at(root.path().join("spawn/sessions"));
     let count = bench.scale(10_000, 200);
@@ -106,7 +106,7 @@ fn listing(bench: &Bench) -> Outcome<Vec<Row>> {
     Ok(rows.into_iter().chain(talking).collect())
 }
 
-fn read_both_ends(path: &Path, page: &mut [u8; PAGE]) -> Outcome<()> {
+fn read_both_ends(path: &Path, page: &mut [u8; PAGE]) -> BenchResult<()> {
     let file = File::open(path)?;
     let len = file.metadata()?.len();
     file.read_at(page, 0)?;
@@ -136,12 +136,12 @@ enum Kind {
     Turn,
 }
 
-fn typed(path: &Path) -> Outcome<Vec<TypedLine>> {
+fn typed(path: &Path) -> BenchResult<Vec<TypedLine>> {
     let text = fs::read_to_string(path)?;
     text.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
 }
 
-fn loading(bench: &Bench) -> Outcome<Vec<Row>> {
+fn loading(bench: &Bench) -> BenchResult<Vec<Row>> {
     let root = tempfile::tempdir()?;
     let all = Conversations::at(root.path().join("sessions"));
     let count = bench.scale(100_000, 5_000);
@@ -186,7 +186,7 @@ fn loading(bench: &Bench) -> Outcome<Vec<Row>> {
     ])
 }
 
-fn saving(bench: &Bench) -> Outcome<Vec<Row>> {
+fn saving(bench: &Bench) -> BenchResult<Vec<Row>> {
     let root = tempfile::tempdir()?;
     let all = Conversations::at(root.path().join("sessions"));
     let id = conversation(&all, "saved", 0)?;

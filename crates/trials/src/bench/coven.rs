@@ -11,7 +11,7 @@ use super::http::Connection;
 use super::pattern::{BANNER, Kind};
 use super::program::{COLS, ROWS};
 use super::pty::{STEP_TIMEOUT, Terminal};
-use super::{Bench, Outcome, pattern, proc};
+use super::{Bench, BenchResult, pattern, proc};
 
 /// A home in a new folder. Dropping it stops the daemon and kills its sessions.
 pub struct Coven {
@@ -27,11 +27,11 @@ pub struct Session {
 
 impl Coven {
     /// Creates a home; `sessions` is that block of the config file.
-    pub fn new(bench: &Bench, sessions: Value) -> Outcome<Self> {
+    pub fn new(bench: &Bench, sessions: Value) -> BenchResult<Self> {
         Self::new_in(&bench.coven, &std::env::temp_dir(), sessions)
     }
 
-    fn new_in(bin: &Path, parent: &Path, sessions: Value) -> Outcome<Self> {
+    fn new_in(bin: &Path, parent: &Path, sessions: Value) -> BenchResult<Self> {
         let coven = Self { bin: bin.to_owned(), folder: tempfile::Builder::new().prefix("cvn").tempdir_in(parent)? };
         fs::create_dir(coven.home())?;
         fs::write(coven.home().join("config.json"), json!({ "sessions": sessions }).to_string())?;
@@ -39,14 +39,14 @@ impl Coven {
     }
 
     /// Creates a home and starts its daemon.
-    pub fn started(bench: &Bench, sessions: Value) -> Outcome<Self> {
+    pub fn started(bench: &Bench, sessions: Value) -> BenchResult<Self> {
         let coven = Self::new(bench, sessions)?;
         coven.start()?;
         Ok(coven)
     }
 
     /// Like `started`, with another binary and parent folder.
-    pub fn started_in(bin: &Path, parent: &Path, sessions: Value) -> Outcome<Self> {
+    pub fn started_in(bin: &Path, parent: &Path, sessions: Value) -> BenchResult<Self> {
         let coven = Self::new_in(bin, parent, sessions)?;
         coven.start()?;
         Ok(coven)
@@ -66,7 +66,7 @@ impl Coven {
         command
     }
 
-    pub fn call(&self, args: &[&str]) -> Outcome<String> {
+    pub fn call(&self, args: &[&str]) -> BenchResult<String> {
         let output = self.command(args).stdin(Stdio::null()).output()?;
         if !output.status.success() {
             let error = String::from_utf8_lossy(&output.stderr);
@@ -75,15 +75,15 @@ impl Coven {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    pub fn start(&self) -> Outcome<()> {
+    pub fn start(&self) -> BenchResult<()> {
         self.call(&["daemon", "start"]).map(drop)
     }
 
-    pub fn connect(&self) -> Outcome<Connection> {
+    pub fn connect(&self) -> BenchResult<Connection> {
         Connection::open(&self.home().join("coven.sock"))
     }
 
-    pub fn daemon_pid(&self) -> Outcome<u32> {
+    pub fn daemon_pid(&self) -> BenchResult<u32> {
         let health = self.connect()?.get_json(Health::ROUTE.path)?;
         Ok(health["pid"].as_u64().ok_or("the daemon does not report its pid")? as u32)
     }
@@ -92,33 +92,33 @@ impl Coven {
         json!({ "argv": argv, "cwd": self.folder.path(), "project_root": self.folder.path(), "rows": ROWS, "cols": COLS })
     }
 
-    pub fn launch(&self, argv: &[String]) -> Outcome<Session> {
+    pub fn launch(&self, argv: &[String]) -> BenchResult<Session> {
         let record = self.connect()?.post(CreateSession::ROUTE.path, &self.request(argv))?;
         Session::from(&record)
     }
 
     /// Blocks until the session has ended.
-    pub fn wait(&self, session: &Session) -> Outcome<()> {
+    pub fn wait(&self, session: &Session) -> BenchResult<()> {
         self.connect()?.get(&session.path("/wait")).map(drop)
     }
 
-    pub fn kill(&self, session: &Session) -> Outcome<()> {
+    pub fn kill(&self, session: &Session) -> BenchResult<()> {
         self.connect()?.post(&session.path("/kill"), &json!({}))?;
         self.wait(session)
     }
 
-    pub fn sacrifice(&self, session: &Session) -> Outcome<()> {
+    pub fn sacrifice(&self, session: &Session) -> BenchResult<()> {
         self.connect()?.delete(&session.path(""))
     }
 
     /// Compares the whole log with the flood's output.
-    pub fn check_log(&self, session: &Session, kind: Kind, bytes: u64) -> Outcome<()> {
+    pub fn check_log(&self, session: &Session, kind: Kind, bytes: u64) -> BenchResult<()> {
         let mut connection = self.connect()?;
         pattern::check(connection.stream("GET", &session.path("/log?from=0"), None)?, kind, bytes)
     }
 
     /// Attaches a client and waits until its screen shows the flood's banner.
-    pub fn attach(&self, session: &Session) -> Outcome<Terminal> {
+    pub fn attach(&self, session: &Session) -> BenchResult<Terminal> {
         let client = Terminal::spawn(self.command(&["attach", &session.id]))?;
         client.read_until(BANNER.trim_ascii())?;
         Ok(client)
@@ -126,7 +126,7 @@ impl Coven {
 }
 
 impl Session {
-    pub fn from(record: &Value) -> Outcome<Self> {
+    pub fn from(record: &Value) -> BenchResult<Self> {
         let id = record["id"].as_str().ok_or("the session record has no id")?.to_owned();
         Ok(Self { id, pid: record["pid"].as_u64().unwrap_or_default() as u32 })
     }
@@ -137,7 +137,7 @@ impl Session {
 }
 
 /// Returns the process that owns the terminal of `pid`: its parent, in coven and in its peers.
-pub fn holder_of(pid: u32) -> Outcome<u32> {
+pub fn holder_of(pid: u32) -> BenchResult<u32> {
     proc::parent(pid)
 }
 
@@ -151,6 +151,6 @@ impl Drop for Coven {
     }
 }
 
-fn wait_until_gone(socket: &Path) -> Outcome<()> {
+fn wait_until_gone(socket: &Path) -> BenchResult<()> {
     super::eventually(STEP_TIMEOUT, "the daemon to exit", || Ok(Connection::open(socket).is_err()))
 }

@@ -10,9 +10,9 @@ use super::peers::{self, Dtach, Tmux};
 use super::pty::{self, Terminal};
 use super::report::Row;
 use super::stats::{Spread, median};
-use super::{Bench, Outcome, micros};
+use super::{Bench, BenchResult, micros};
 
-pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
+pub fn measure(bench: &Bench) -> BenchResult<Vec<Row>> {
     let argv = bench.program(&["echo"]);
     let keys = bench.scale(1000, 100);
 
@@ -69,7 +69,7 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
 const TURN: usize = 50;
 
 /// Types keys, each after the echo of the previous one, and records the microseconds for each.
-fn type_keys(terminal: &Terminal, times: &mut Vec<f64>) -> Outcome<()> {
+fn type_keys(terminal: &Terminal, times: &mut Vec<f64>) -> BenchResult<()> {
     // Letters that end no escape sequence of a multiplexer.
     let letters = b"vwyz";
     for key in 0..TURN {

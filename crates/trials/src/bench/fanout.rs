@@ -22,13 +22,13 @@ use tokio::sync::{broadcast, oneshot};
 
 use super::report::Row;
 use super::stats::Spread;
-use super::{Bench, Outcome};
+use super::{Bench, BenchResult};
 
 const CLIENTS: usize = 100;
 /// Kind of the last event; a client that has received it has received all.
 const LAST: &str = "bench.last";
 
-pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
+pub fn measure(bench: &Bench) -> BenchResult<Vec<Row>> {
     // All events fit into the feed's ring buffer, so no client falls behind it.
     let events: Vec<Event> = events(bench.scale(20_000, 2000));
     let (mut ours, mut base) = (Vec::new(), Vec::new());
@@ -56,7 +56,7 @@ fn events(count: u64) -> Vec<Event> {
 }
 
 /// The framework's way: every client gets every event as a separate stream item.
-fn per_event(events: &[Event]) -> Outcome<f64> {
+fn per_event(events: &[Event]) -> BenchResult<f64> {
     type Item = Arc<(u64, String, String)>;
     let (sender, _) = broadcast::channel::<Item>(events.len());
     let subscribe = sender.clone();
@@ -68,18 +68,18 @@ fn per_event(events: &[Event]) -> Outcome<f64> {
             Some((Ok(event), receiver))
         })
     }
-    let item = |event: &Event| -> Outcome<Item> {
+    let item = |event: &Event| -> BenchResult<Item> {
         let mut json = Vec::new();
         append_json(event, &mut json);
         Ok(Arc::new((event.number, event.kind.clone(), String::from_utf8(json)?)))
     };
-    let items: Vec<Item> = events.iter().map(item).collect::<Outcome<_>>()?;
+    let items: Vec<Item> = events.iter().map(item).collect::<BenchResult<_>>()?;
     let router = Router::new().route(ListEvents::ROUTE.path, get(async move || stream()));
     deliver(router, std::future::pending(), items, move |item| drop(sender.send(item)))
 }
 
 /// coven's way: events are encoded once, and each client gets everything after its cursor.
-fn by_cursor(events: &[Event]) -> Outcome<f64> {
+fn by_cursor(events: &[Event]) -> BenchResult<f64> {
     let hub = Arc::new(Hub::new(0, append_sse));
     let feed = Arc::clone(&hub);
     let body = move || Body::from_stream(from_cursor(Arc::clone(&feed)));
@@ -109,7 +109,7 @@ fn deliver<T: Send + 'static>(
     background: impl Future<Output = ()> + Send + 'static,
     events: Vec<T>,
     mut publish: impl FnMut(T) + Send + 'static,
-) -> Outcome<f64> {
+) -> BenchResult<f64> {
     let folder = tempfile::tempdir()?;
     let socket = folder.path().join("socket");
     let (stop, stopped) = oneshot::channel::<()>();
@@ -129,7 +129,7 @@ async fn serve(
     router: Router,
     background: impl Future<Output = ()> + Send + 'static,
     stopped: oneshot::Receiver<()>,
-) -> Outcome<()> {
+) -> BenchResult<()> {
     let listener = tokio::net::UnixListener::bind(socket)?;
     let background = tokio::spawn(background);
     let serving = tokio::spawn(axum::serve(listener, router).into_future());
@@ -141,9 +141,9 @@ async fn serve(
 }
 
 /// Connects the clients, starts publishing and reads until each client has the last event.
-fn receive(socket: &Path, count: usize, publish_all: impl FnOnce() + Send + 'static) -> Outcome<f64> {
+fn receive(socket: &Path, count: usize, publish_all: impl FnOnce() + Send + 'static) -> BenchResult<f64> {
     super::eventually(Duration::from_secs(10), "the server's socket", || Ok(UnixStream::connect(socket).is_ok()))?;
-    let mut clients = (0..CLIENTS).map(|_| Client::subscribe(socket)).collect::<Outcome<Vec<_>>>()?;
+    let mut clients = (0..CLIENTS).map(|_| Client::subscribe(socket)).collect::<BenchResult<Vec<_>>>()?;
     let start = Instant::now();
     let producer = std::thread::spawn(publish_all);
     let mut buffer = vec![0; 1 << 16];
@@ -176,7 +176,7 @@ struct Client {
 }
 
 impl Client {
-    fn subscribe(socket: &Path) -> Outcome<Self> {
+    fn subscribe(socket: &Path) -> BenchResult<Self> {
         let mut stream = UnixStream::connect(socket)?;
         stream.write_all(b"GET /events HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n")?;
         let mut head = Vec::new();
@@ -190,7 +190,7 @@ impl Client {
     }
 
     /// Reads once. Returns false after the last event.
-    fn read(&mut self, buffer: &mut [u8]) -> Outcome<bool> {
+    fn read(&mut self, buffer: &mut [u8]) -> BenchResult<bool> {
         const TAIL: usize = 512;
         let count = match self.stream.read(buffer) {
             Ok(0) => return Err("a client was disconnected before the last event".into()),

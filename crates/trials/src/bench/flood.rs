@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::pattern::Kind;
 use super::pty::{STEP_TIMEOUT, readable};
-use super::{Bench, Outcome};
+use super::{Bench, BenchResult};
 
 /// Control socket for a flooding program that is about to be launched.
 pub struct Gate {
@@ -24,7 +24,7 @@ pub struct Flood {
 }
 
 impl Gate {
-    pub fn open() -> Outcome<Self> {
+    pub fn open() -> BenchResult<Self> {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("control");
         Ok(Self { listener: UnixListener::bind(&path)?, path, _folder: folder })
@@ -37,7 +37,7 @@ impl Gate {
     }
 
     /// Waits until the program connects.
-    pub fn accept(&self) -> Outcome<Flood> {
+    pub fn accept(&self) -> BenchResult<Flood> {
         let listener = self.listener.try_clone()?.into();
         if !readable(&listener, STEP_TIMEOUT)? {
             return Err("the flooding program did not start".into());
@@ -56,7 +56,7 @@ impl Gate {
 impl Flood {
     /// Lets the program write until it has written `bytes` in total and the terminal has accepted the last byte.
     /// Returns the duration by the program's clock.
-    pub fn run_to(&mut self, bytes: u64) -> Outcome<Duration> {
+    pub fn run_to(&mut self, bytes: u64) -> BenchResult<Duration> {
         writeln!(self.control.get_mut(), "{bytes}")?;
         let mut line = String::new();
         self.control.read_line(&mut line)?;
@@ -65,7 +65,7 @@ impl Flood {
         Ok(Duration::from_nanos(nanos.parse()?))
     }
 
-    pub fn run(&mut self) -> Outcome<Duration> {
+    pub fn run(&mut self) -> BenchResult<Duration> {
         self.run_to(u64::MAX)
     }
 }

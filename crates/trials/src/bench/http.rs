@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::Outcome;
+use super::BenchResult;
 use super::pty::STEP_TIMEOUT;
 
 pub struct Connection {
@@ -17,41 +17,41 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub fn open(socket: &Path) -> Outcome<Self> {
+    pub fn open(socket: &Path) -> BenchResult<Self> {
         let stream = UnixStream::connect(socket)?;
         stream.set_read_timeout(Some(STEP_TIMEOUT * 4))?;
         Ok(Self { stream: BufReader::with_capacity(1 << 16, stream) })
     }
 
-    pub fn get(&mut self, path: &str) -> Outcome<Vec<u8>> {
+    pub fn get(&mut self, path: &str) -> BenchResult<Vec<u8>> {
         self.call("GET", path, None)
     }
 
-    pub fn get_json(&mut self, path: &str) -> Outcome<Value> {
+    pub fn get_json(&mut self, path: &str) -> BenchResult<Value> {
         Ok(serde_json::from_slice(&self.get(path)?)?)
     }
 
-    pub fn post(&mut self, path: &str, body: &Value) -> Outcome<Value> {
+    pub fn post(&mut self, path: &str, body: &Value) -> BenchResult<Value> {
         Ok(serde_json::from_slice(&self.call("POST", path, Some(body))?)?)
     }
 
-    pub fn delete(&mut self, path: &str) -> Outcome<()> {
+    pub fn delete(&mut self, path: &str) -> BenchResult<()> {
         self.call("DELETE", path, None).map(drop)
     }
 
-    fn call(&mut self, method: &str, path: &str, body: Option<&Value>) -> Outcome<Vec<u8>> {
+    fn call(&mut self, method: &str, path: &str, body: Option<&Value>) -> BenchResult<Vec<u8>> {
         let mut response = Vec::new();
         self.stream(method, path, body)?.read_to_end(&mut response)?;
         Ok(response)
     }
 
     /// Sends a request and returns the body as a stream. A status other than success is an error.
-    pub fn stream(&mut self, method: &str, path: &str, body: Option<&Value>) -> Outcome<Body<'_>> {
+    pub fn stream(&mut self, method: &str, path: &str, body: Option<&Value>) -> BenchResult<Body<'_>> {
         self.send(method, path, body)?;
         self.read_response().map_err(|error| format!("{method} {path}: {error}").into())
     }
 
-    pub fn send(&mut self, method: &str, path: &str, body: Option<&Value>) -> Outcome<()> {
+    pub fn send(&mut self, method: &str, path: &str, body: Option<&Value>) -> BenchResult<()> {
         let body = body.map(Value::to_string).unwrap_or_default();
         let request = format!(
             "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
@@ -61,13 +61,13 @@ impl Connection {
     }
 
     /// Reads the whole response to `send`.
-    pub fn receive(&mut self) -> Outcome<Vec<u8>> {
+    pub fn receive(&mut self) -> BenchResult<Vec<u8>> {
         let mut body = Vec::new();
         self.read_response()?.read_to_end(&mut body)?;
         Ok(body)
     }
 
-    fn read_response(&mut self) -> Outcome<Body<'_>> {
+    fn read_response(&mut self) -> BenchResult<Body<'_>> {
         let mut line = String::new();
         self.stream.read_line(&mut line)?;
         let status: u16 = line

@@ -10,9 +10,9 @@ use super::flood::Gate;
 use super::pattern::{BANNER, Kind, Random};
 use super::pty::STEP_TIMEOUT;
 use super::report::Row;
-use super::{Bench, Outcome, proc};
+use super::{Bench, BenchResult, proc};
 
-pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
+pub fn measure(bench: &Bench) -> BenchResult<Vec<Row>> {
     Ok(vec![
         over_floods(bench, "kill -9 of the daemon", bench.scale(500, 20), kill_and_start)?,
         over_floods(bench, "restarts of the daemon", bench.scale(200, 10), |home| {
@@ -21,7 +21,7 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     ])
 }
 
-fn kill_and_start(home: &Coven) -> Outcome<()> {
+fn kill_and_start(home: &Coven) -> BenchResult<()> {
     let pid = home.daemon_pid()?;
     kill_process(Pid::from_raw(pid as i32).ok_or("the daemon has pid 0")?, Signal::KILL)?;
     super::eventually(STEP_TIMEOUT, "the killed daemon to exit", || Ok(proc::is_gone(pid)))?;
@@ -29,7 +29,12 @@ fn kill_and_start(home: &Coven) -> Outcome<()> {
 }
 
 /// Calls `disturb` at random moments during one flood after another, until `count` calls happened during a flood.
-fn over_floods(bench: &Bench, what: &str, count: usize, disturb: impl Fn(&Coven) -> Outcome<()>) -> Outcome<Row> {
+fn over_floods(
+    bench: &Bench,
+    what: &str,
+    count: usize,
+    disturb: impl Fn(&Coven) -> BenchResult<()>,
+) -> BenchResult<Row> {
     let bytes = bench.scale(100_000_000, 20_000_000);
     let home = Coven::started(bench, json!({ "compressFinished": false }))?;
     let mut random = Random::new(count as u64);
@@ -63,7 +68,7 @@ fn over_floods(bench: &Bench, what: &str, count: usize, disturb: impl Fn(&Coven)
 }
 
 /// Checks that the ledger's output entries cover every byte of the log exactly once.
-fn check_ledger(home: &Coven, session: &Session, bytes: u64) -> Outcome<()> {
+fn check_ledger(home: &Coven, session: &Session, bytes: u64) -> BenchResult<()> {
     let mut connection = home.connect()?;
     let (mut after, mut covered) = (0, 0);
     loop {

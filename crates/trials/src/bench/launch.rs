@@ -11,7 +11,7 @@ use super::coven::{Coven, Session};
 use super::pty::Terminal;
 use super::report::Row;
 use super::stats::{Spread, median};
-use super::{Bench, Outcome, micros, proc};
+use super::{Bench, BenchResult, micros, proc};
 
 /// Prints immediately and keeps running.
 const PROGRAM: [&str; 3] = ["/bin/sh", "-c", "echo ready; read line"];
@@ -22,7 +22,7 @@ struct Sample {
     readable: f64,
 }
 
-pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
+pub fn measure(bench: &Bench) -> BenchResult<Vec<Row>> {
     let home = Coven::started(bench, json!({}))?;
     let daemon = home.daemon_pid()?;
     coven(&home)?;
@@ -61,7 +61,7 @@ fn middle(samples: &[Sample]) -> Sample {
     Sample { running: of(|sample| sample.running), readable: of(|sample| sample.readable) }
 }
 
-fn bare() -> Outcome<Sample> {
+fn bare() -> BenchResult<Sample> {
     let mut command = Command::new(PROGRAM[0]);
     command.args(&PROGRAM[1..]);
     let start = Instant::now();
@@ -71,7 +71,7 @@ fn bare() -> Outcome<Sample> {
     Ok(Sample { running, readable: micros(start.elapsed()) })
 }
 
-fn coven(home: &Coven) -> Outcome<Sample> {
+fn coven(home: &Coven) -> BenchResult<Sample> {
     let request = home.request(&PROGRAM.map(str::to_owned));
     let (mut control, mut log) = (home.connect()?, home.connect()?);
     // The daemon accepts both connections before the measurement starts.

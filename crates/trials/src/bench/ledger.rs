@@ -9,13 +9,13 @@ use coven_domain::{SessionId, Timestamp};
 use coven_store::{Change, SqliteStore, Store};
 use serde_json::Map;
 
-use super::Outcome;
+use super::BenchResult;
 
 /// Rows per transaction.
 const BATCH_SIZE: usize = 1000;
 
 /// Creates a finished session; higher numbers are newer.
-pub fn finished_session(number: u64) -> Outcome<Session> {
+pub fn finished_session(number: u64) -> BenchResult<Session> {
     let now = Timestamp::from_millis(1_763_238_189_007 + number as i64 * 1000);
     Ok(Session {
         id: session_id(number)?,
@@ -48,14 +48,14 @@ pub fn finished_session(number: u64) -> Outcome<Session> {
     })
 }
 
-pub fn session_id(number: u64) -> Outcome<SessionId> {
+pub fn session_id(number: u64) -> BenchResult<SessionId> {
     Ok(format!("{:08x}-0000-4000-8000-{number:012x}", number as u32).parse()?)
 }
 
 #[tokio::main(flavor = "current_thread")]
-pub async fn add_sessions(db: &Path, count: u64) -> Outcome<()> {
+pub async fn add_sessions(db: &Path, count: u64) -> BenchResult<()> {
     let store = SqliteStore::open(db, coven_server::event::render)?;
-    let sessions = (0..count).map(finished_session).collect::<Outcome<Vec<Session>>>()?;
+    let sessions = (0..count).map(finished_session).collect::<BenchResult<Vec<Session>>>()?;
     for batch in sessions.chunks(BATCH_SIZE) {
         let mut tx = store.begin().await?;
         for session in batch {
@@ -68,7 +68,7 @@ pub async fn add_sessions(db: &Path, count: u64) -> Outcome<()> {
 
 /// Adds consecutive output entries of `length` bytes each.
 #[tokio::main(flavor = "current_thread")]
-pub async fn add_entries(db: &Path, session: SessionId, count: u64, length: u64) -> Outcome<()> {
+pub async fn add_entries(db: &Path, session: SessionId, count: u64, length: u64) -> BenchResult<()> {
     let store = SqliteStore::open(db, coven_server::event::render)?;
     let entry = |seq: u64| Entry {
         seq,

@@ -10,9 +10,9 @@ use super::http::Connection;
 use super::pattern::Random;
 use super::report::Row;
 use super::stats::{Spread, median};
-use super::{Bench, Outcome, ledger, micros};
+use super::{Bench, BenchResult, ledger, micros};
 
-pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
+pub fn measure(bench: &Bench) -> BenchResult<Vec<Row>> {
     let count = bench.scale(100_000, 5000);
     let home = Coven::new(bench, json!({}))?;
     ledger::add_sessions(&home.home().join("coven.db"), count)?;
@@ -57,7 +57,7 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
 }
 
 /// Walks the whole list in large pages and returns their cursors.
-fn walk(connection: &mut Connection) -> Outcome<Vec<String>> {
+fn walk(connection: &mut Connection) -> BenchResult<Vec<String>> {
     let mut cursors: Vec<String> = Vec::new();
     loop {
         let from = cursors.last().map(|cursor| format!("&cursor={cursor}")).unwrap_or_default();

@@ -10,22 +10,23 @@ use super::pattern::Kind;
 use super::peers::{self, Dtach};
 use super::report::Row;
 use super::stats::Spread;
-use super::{Bench, Outcome, pattern, proc};
+use super::{Bench, BenchResult, pattern, proc};
 
-pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
+pub fn measure(bench: &Bench) -> BenchResult<Vec<Row>> {
     let mut rows = idle(bench)?;
     rows.extend(history(bench)?);
     Ok(rows)
 }
 
 /// Measures the holders of 100 idle sessions, running at the same time so that they share pages as on a real machine.
-fn idle(bench: &Bench) -> Outcome<Vec<Row>> {
+fn idle(bench: &Bench) -> BenchResult<Vec<Row>> {
     let count = bench.scale(100, 10);
     let argv = ["/bin/cat".to_owned()];
     let home = Coven::started(bench, json!({}))?;
-    let sessions = (0..count).map(|_| home.launch(&argv)).collect::<Outcome<Vec<Session>>>()?;
+    let sessions = (0..count).map(|_| home.launch(&argv)).collect::<BenchResult<Vec<Session>>>()?;
     std::thread::sleep(Duration::from_secs(1));
-    let pss = sessions.iter().map(|session| proc::pss_kib(holder_of(session.pid)?)).collect::<Outcome<Vec<f64>>>()?;
+    let pss =
+        sessions.iter().map(|session| proc::pss_kib(holder_of(session.pid)?)).collect::<BenchResult<Vec<f64>>>()?;
 
     let daemon = proc::pss_kib(home.daemon_pid()?)?;
     let mut rows = vec![
@@ -39,23 +40,23 @@ fn idle(bench: &Bench) -> Outcome<Vec<Row>> {
     Ok(rows)
 }
 
-fn dtach_idle(bench: &Bench, count: usize) -> Outcome<Spread> {
+fn dtach_idle(bench: &Bench, count: usize) -> BenchResult<Spread> {
     let mut held = Vec::new();
     for _ in 0..count {
         let gate = Gate::open()?;
         let dtach = Dtach::launch(&gate.argv(bench, Kind::Plain, 0))?;
         held.push((gate.accept()?, dtach));
     }
-    let pss = held.iter().map(|(flood, _)| proc::pss_kib(holder_of(flood.pid)?)).collect::<Outcome<Vec<f64>>>()?;
+    let pss = held.iter().map(|(flood, _)| proc::pss_kib(holder_of(flood.pid)?)).collect::<BenchResult<Vec<f64>>>()?;
     Ok(Spread::of(&pss))
 }
 
 /// Measures daemon and holder before and after a program writes 100,000 lines.
-fn history(bench: &Bench) -> Outcome<Vec<Row>> {
+fn history(bench: &Bench) -> BenchResult<Vec<Row>> {
     let lines = bench.scale(100_000, 20_000);
     let home = Coven::started(bench, json!({}))?;
     let daemon = home.daemon_pid()?;
-    let growth = |lines: u64| -> Outcome<f64> {
+    let growth = |lines: u64| -> BenchResult<f64> {
         let gate = Gate::open()?;
         let session = home.launch(&gate.argv(bench, Kind::Plain, lines * pattern::LINE_BYTES))?;
         let mut flood = gate.accept()?;
@@ -70,13 +71,13 @@ fn history(bench: &Bench) -> Outcome<Vec<Row>> {
     };
     // Warm-up: the first flood loads code and fills pools that the daemon keeps.
     growth(lines)?;
-    let growths = (0..bench.rounds).map(|_| growth(lines)).collect::<Outcome<Vec<f64>>>()?;
+    let growths = (0..bench.rounds).map(|_| growth(lines)).collect::<BenchResult<Vec<f64>>>()?;
     let name = format!("memory: {lines} lines of history, growth of daemon + holder in KiB");
     Ok(vec![Row::at_most(name, Spread::of(&growths), 256.0)])
 }
 
 /// Returns the memory after the process is idle and has freed temporary buffers.
-fn settled_pss(pid: u32) -> Outcome<f64> {
+fn settled_pss(pid: u32) -> BenchResult<f64> {
     proc::settled_cpu(pid)?;
     std::thread::sleep(Duration::from_millis(500));
     proc::pss_kib(pid)

@@ -41,7 +41,7 @@ pub use program::Program;
 use report::Row;
 
 /// The error is only printed, never matched.
-type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+type BenchResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -123,7 +123,7 @@ pub fn run(args: Args) -> ExitCode {
 }
 
 /// Measures the figures one after another. Returns whether every bar was reached.
-fn measure(args: &Args) -> Outcome<bool> {
+fn measure(args: &Args) -> BenchResult<bool> {
     let this = std::env::current_exe()?;
     let whole = |path: &PathBuf| path.canonicalize().map_err(|error| format!("{}: {error}", path.display()));
     let coven = match &args.bin {
@@ -158,7 +158,7 @@ fn measure(args: &Args) -> Outcome<bool> {
 }
 
 /// Builds coven in release mode. Its binary is in the same folder as this one.
-fn build_coven(this: &std::path::Path) -> Outcome<PathBuf> {
+fn build_coven(this: &std::path::Path) -> BenchResult<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo).args(["build", "--release", "--package", "coven", "--bin", "coven"]).status()?;
     if !status.success() {
@@ -172,7 +172,7 @@ impl Figure {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
-    fn take(self, bench: &Bench) -> Outcome<Vec<Row>> {
+    fn take(self, bench: &Bench) -> BenchResult<Vec<Row>> {
         match self {
             Figure::ColdStart => cold_start::measure(bench),
             Figure::Echo => echo::measure(bench),
@@ -195,7 +195,7 @@ impl Figure {
 }
 
 /// Polls until `happened` returns true, or fails after the timeout.
-fn eventually(timeout: Duration, what: &str, mut happened: impl FnMut() -> Outcome<bool>) -> Outcome<()> {
+fn eventually(timeout: Duration, what: &str, mut happened: impl FnMut() -> BenchResult<bool>) -> BenchResult<()> {
     let deadline = Instant::now() + timeout;
     while !happened()? {
         if Instant::now() > deadline {

@@ -14,13 +14,13 @@ use super::coven::Coven;
 use super::pattern::{Kind, Pattern};
 use super::report::Row;
 use super::stats::{Spread, median};
-use super::{Bench, Outcome, ledger, micros};
+use super::{Bench, BenchResult, ledger, micros};
 
 const PAGE: u64 = 1000;
 /// Bytes of output per entry.
 const LENGTH: u64 = 100;
 
-pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
+pub fn measure(bench: &Bench) -> BenchResult<Vec<Row>> {
     let count: u64 = bench.scale(200_000, 20_000);
     let home = Coven::new(bench, json!({ "compressFinished": false }))?;
     let (db, id) = (home.home().join("coven.db"), ledger::session_id(0)?);
@@ -65,7 +65,7 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     ])
 }
 
-fn write_log(folder: &Path, bytes: u64) -> Outcome<()> {
+fn write_log(folder: &Path, bytes: u64) -> BenchResult<()> {
     fs::create_dir_all(folder)?;
     let log = File::create(folder.join(segment_name(0)))?;
     let (mut pattern, mut position) = (Pattern::new(Kind::Plain, bytes), 0);
@@ -77,7 +77,7 @@ fn write_log(folder: &Path, bytes: u64) -> Outcome<()> {
 }
 
 /// Checks that the last page has 1,000 entries with their text.
-fn check(page: &serde_json::Value, count: u64) -> Outcome<()> {
+fn check(page: &serde_json::Value, count: u64) -> BenchResult<()> {
     let entries = page["entries"].as_array().ok_or("the page has no entries")?;
     let text: usize = entries.iter().filter_map(|entry| entry["data"].as_str()).map(str::len).sum();
     match entries.len() as u64 == PAGE && text as u64 == PAGE * LENGTH && page["next"] == json!(count) {
@@ -95,12 +95,12 @@ struct DirectReader {
 }
 
 impl DirectReader {
-    fn open(db: &Path, folder: &Path) -> Outcome<Self> {
+    fn open(db: &Path, folder: &Path) -> BenchResult<Self> {
         let db = Connection::open_with_flags(db, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         Ok(Self { db, log: File::open(folder.join(segment_name(0)))? })
     }
 
-    fn read(&self, after: u64) -> Outcome<Vec<u8>> {
+    fn read(&self, after: u64) -> BenchResult<Vec<u8>> {
         let mut rows = self.db.prepare_cached(
             "SELECT seq, kind, at, offset, length, data, detail FROM entries
              WHERE session_key = (SELECT key FROM sessions LIMIT 1) AND seq > ? ORDER BY seq LIMIT ?",

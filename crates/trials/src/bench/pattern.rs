@@ -4,7 +4,7 @@ use std::io::Read;
 
 use clap::ValueEnum;
 
-use super::Outcome;
+use super::BenchResult;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
@@ -65,10 +65,10 @@ impl Pattern {
 const STAMP: std::ops::Range<usize> = 6..18;
 
 /// Compares a log with the bytes that were written.
-pub fn check(mut log: impl Read, kind: Kind, bytes: u64) -> Outcome<()> {
+pub fn check(mut log: impl Read, kind: Kind, bytes: u64) -> BenchResult<()> {
     let mut position = 0;
     let mut buffer = vec![0; 1 << 16];
-    let mut compare = |log: &mut dyn Read, wanted: &[u8]| -> Outcome<()> {
+    let mut compare = |log: &mut dyn Read, wanted: &[u8]| -> BenchResult<()> {
         let got = &mut buffer[..wanted.len()];
         log.read_exact(got).map_err(|error| format!("the log ends within {position}+{}: {error}", wanted.len()))?;
         if got != wanted {

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::Outcome;
+use super::BenchResult;
 use super::program::{COLS, END, ROWS};
 use super::pty::Terminal;
 
@@ -19,14 +19,14 @@ pub struct Dtach {
 }
 
 impl Dtach {
-    pub fn launch(argv: &[String]) -> Outcome<Self> {
+    pub fn launch(argv: &[String]) -> BenchResult<Self> {
         let dtach = Self { folder: tempfile::tempdir()? };
         run(Command::new("dtach").arg("-n").arg(dtach.socket()).args(["-E", "-z", "-r", "ctrl_l"]).args(argv))?;
         Ok(dtach)
     }
 
     /// Attaches a client; dtach sends Ctrl+L to make the program repaint.
-    pub fn attach(&self) -> Outcome<Terminal> {
+    pub fn attach(&self) -> BenchResult<Terminal> {
         let mut command = Command::new("dtach");
         command.arg("-a").arg(self.socket()).args(["-E", "-z", "-r", "ctrl_l"]);
         Terminal::spawn(command)
@@ -56,7 +56,7 @@ pub struct Tmux {
 
 impl Tmux {
     /// Launches a session that keeps `history` lines of scrollback.
-    pub fn launch(argv: &[String], history: u32) -> Outcome<Self> {
+    pub fn launch(argv: &[String], history: u32) -> BenchResult<Self> {
         let tmux = Self { folder: tempfile::tempdir()? };
         let settings = format!("set -g status off\nset -g history-limit {history}\nset -s escape-time 0\n");
         std::fs::write(tmux.folder.path().join("conf"), settings)?;
@@ -65,7 +65,7 @@ impl Tmux {
         Ok(tmux)
     }
 
-    pub fn attach(&self) -> Outcome<Terminal> {
+    pub fn attach(&self) -> BenchResult<Terminal> {
         Terminal::spawn(self.command(&["attach"]))
     }
 
@@ -86,14 +86,14 @@ impl Drop for Tmux {
 }
 
 /// Runs `script -q`, which records to a file in `folder`; its copy on standard output is discarded.
-pub fn script(folder: &Path, argv: &[String]) -> Outcome<Terminal> {
+pub fn script(folder: &Path, argv: &[String]) -> BenchResult<Terminal> {
     let mut command = Command::new("script");
     let line = argv.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
     command.arg("-q").arg("-c").arg(format!("exec {line}")).arg(folder.join("typescript"));
     Terminal::spawn_quiet(command)
 }
 
-fn run(command: &mut Command) -> Outcome<()> {
+fn run(command: &mut Command) -> BenchResult<()> {
     let output = command.stdin(Stdio::null()).output()?;
     match output.status.success() {
         true => Ok(()),

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use coven_holder::process;
 
-use super::Outcome;
+use super::BenchResult;
 
 /// Returns the CPU time of a process, including ended threads.
-pub fn cpu(pid: u32) -> Outcome<Duration> {
+pub fn cpu(pid: u32) -> BenchResult<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     // utime and stime are fields 14 and 15, counted from the pid.
     let ticks: u64 = fields_after_name(&stat).skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
@@ -16,7 +16,7 @@ pub fn cpu(pid: u32) -> Outcome<Duration> {
 }
 
 /// Returns the CPU time of the live threads, in nanosecond resolution.
-pub fn precise_cpu(pid: u32) -> Outcome<Duration> {
+pub fn precise_cpu(pid: u32) -> BenchResult<Duration> {
     let mut nanos = 0;
     for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
         let stat = fs::read_to_string(thread?.path().join("schedstat"))?;
@@ -25,12 +25,12 @@ pub fn precise_cpu(pid: u32) -> Outcome<Duration> {
     Ok(Duration::from_nanos(nanos))
 }
 
-pub fn threads(pid: u32) -> Outcome<usize> {
+pub fn threads(pid: u32) -> BenchResult<usize> {
     Ok(fs::read_dir(format!("/proc/{pid}/task"))?.count())
 }
 
 /// Waits until the process is idle, then returns its CPU time.
-pub fn settled_cpu(pid: u32) -> Outcome<Duration> {
+pub fn settled_cpu(pid: u32) -> BenchResult<Duration> {
     let mut last = cpu(pid)?;
     loop {
         std::thread::sleep(Duration::from_millis(40));
@@ -47,19 +47,19 @@ pub fn is_gone(pid: u32) -> bool {
     process::stat(pid).map_or(true, |it| it.is_zombie())
 }
 
-pub fn parent(pid: u32) -> Outcome<u32> {
+pub fn parent(pid: u32) -> BenchResult<u32> {
     Ok(process::stat(pid)?.parent)
 }
 
 /// Returns the proportional set size in KiB: private pages plus a share of each shared page.
-pub fn pss_kib(pid: u32) -> Outcome<f64> {
+pub fn pss_kib(pid: u32) -> BenchResult<f64> {
     let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
     let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:")).ok_or("smaps_rollup has no Pss line")?;
     Ok(line.trim().trim_end_matches("kB").trim().parse()?)
 }
 
 /// Returns the resident set size in KiB.
-pub fn rss_kib(pid: u32) -> Outcome<f64> {
+pub fn rss_kib(pid: u32) -> BenchResult<f64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("status has no VmRSS line")?;
     Ok(line.trim().trim_end_matches("kB").trim().parse()?)

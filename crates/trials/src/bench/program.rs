@@ -11,7 +11,7 @@ use std::time::Instant;
 use clap::Subcommand;
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
-use super::Outcome;
+use super::BenchResult;
 use super::pattern::{BANNER, Kind, Pattern};
 use super::pty::{self, Terminal};
 
@@ -68,7 +68,7 @@ impl Program {
 }
 
 /// Turns off output processing and echo, so that bytes pass the terminal unchanged.
-fn make_raw() -> Outcome<()> {
+fn make_raw() -> BenchResult<()> {
     let stdin = io::stdin();
     let mut termios = tcgetattr(&stdin)?;
     termios.make_raw();
@@ -77,11 +77,11 @@ fn make_raw() -> Outcome<()> {
 }
 
 /// Measures the time here, from the first write to the last accepted one, so that it is comparable between contenders.
-fn flood(kind: Kind, bytes: u64, control: Option<PathBuf>) -> Outcome<()> {
+fn flood(kind: Kind, bytes: u64, control: Option<PathBuf>) -> BenchResult<()> {
     make_raw()?;
     // Buffered standard output would change the size of the writes.
     let stdout = rustix::stdio::stdout();
-    let write = |mut piece: &[u8]| -> Outcome<()> {
+    let write = |mut piece: &[u8]| -> BenchResult<()> {
         while !piece.is_empty() {
             let written = rustix::io::retry_on_intr(|| rustix::io::write(stdout, piece))?;
             piece = &piece[written..];
@@ -115,13 +115,13 @@ fn flood(kind: Kind, bytes: u64, control: Option<PathBuf>) -> Outcome<()> {
     Ok(())
 }
 
-fn drain(argv: &[String]) -> Outcome<()> {
+fn drain(argv: &[String]) -> BenchResult<()> {
     // Its own session, like every holder: the kernel schedules CPU time by session.
     rustix::process::setsid()?;
     pty::drain(&Terminal::spawn(pty::command(argv))?)
 }
 
-fn echo() -> Outcome<()> {
+fn echo() -> BenchResult<()> {
     make_raw()?;
     let (mut stdin, mut stdout) = (io::stdin().lock(), io::stdout().lock());
     stdout.write_all(BANNER)?;
@@ -146,7 +146,7 @@ pub const PAINTED: &[u8] = b"painted-to-the-end";
 pub const ROWS: u16 = 40;
 pub const COLS: u16 = 120;
 
-fn page(lines: u64) -> Outcome<()> {
+fn page(lines: u64) -> BenchResult<()> {
     make_raw()?;
     let mut stdout = io::stdout().lock();
     for number in 0..lines {
@@ -182,11 +182,11 @@ fn page(lines: u64) -> Outcome<()> {
 const CTRL_C: u8 = 0x03;
 
 /// Reads keys on a separate thread, like agents that read input while they paint.
-fn interruptible(control: &Path) -> Outcome<()> {
+fn interruptible(control: &Path) -> BenchResult<()> {
     make_raw()?;
     let control = UnixStream::connect(control)?;
     let mut reports = control.try_clone()?;
-    std::thread::spawn(move || -> Outcome<()> {
+    std::thread::spawn(move || -> BenchResult<()> {
         for byte in io::stdin().lock().bytes() {
             if byte? == CTRL_C {
                 writeln!(reports, "interrupted")?;
@@ -196,7 +196,7 @@ fn interruptible(control: &Path) -> Outcome<()> {
     });
     let is_flooding = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&is_flooding);
-    let flood = std::thread::spawn(move || -> Outcome<()> {
+    let flood = std::thread::spawn(move || -> BenchResult<()> {
         let piece = b"a line of a long build log that scrolls by\r\n".repeat(100);
         loop {
             match flag.load(Ordering::Acquire) {
@@ -228,10 +228,10 @@ pub fn redrawn(number: u64) -> String {
     screen
 }
 
-fn redraw() -> Outcome<()> {
+fn redraw() -> BenchResult<()> {
     make_raw()?;
     let mut stdout = io::stdout().lock();
-    let mut paint = |number: u64| -> Outcome<()> {
+    let mut paint = |number: u64| -> BenchResult<()> {
         stdout.write_all(redrawn(number).as_bytes())?;
         Ok(stdout.flush()?)
     };

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::Winsize;
 
-use super::Outcome;
+use super::BenchResult;
 use super::program::{COLS, ROWS};
 
 /// Timeout for operations that are normally immediate, on a busy machine.
@@ -31,7 +31,7 @@ pub fn command(argv: &[String]) -> Command {
 }
 
 /// Opens a PTY and returns its master and slave side.
-pub fn open() -> Outcome<(OwnedFd, OwnedFd)> {
+pub fn open() -> BenchResult<(OwnedFd, OwnedFd)> {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     grantpt(&master)?;
     unlockpt(&master)?;
@@ -42,20 +42,20 @@ pub fn open() -> Outcome<(OwnedFd, OwnedFd)> {
 
 impl Terminal {
     /// Starts `command` on a new terminal of 120×40.
-    pub fn spawn(mut command: Command) -> Outcome<Self> {
+    pub fn spawn(mut command: Command) -> BenchResult<Self> {
         let (master, slave) = open()?;
         command.stdin(slave.try_clone()?).stdout(slave.try_clone()?).stderr(slave);
         Self::start(command, master)
     }
 
     /// Like `spawn`, but discards standard output: for programs that also record their output.
-    pub fn spawn_quiet(mut command: Command) -> Outcome<Self> {
+    pub fn spawn_quiet(mut command: Command) -> BenchResult<Self> {
         let (master, slave) = open()?;
         command.stdin(slave.try_clone()?).stdout(Stdio::null()).stderr(slave);
         Self::start(command, master)
     }
 
-    fn start(mut command: Command, master: OwnedFd) -> Outcome<Self> {
+    fn start(mut command: Command, master: OwnedFd) -> BenchResult<Self> {
         command.env("TERM", "xterm-256color");
         // SAFETY: only two system calls happen between fork and exec, both allowed there.
         unsafe {
@@ -68,7 +68,7 @@ impl Terminal {
         Ok(Self { master, child: command.spawn()? })
     }
 
-    pub fn write(&self, bytes: &[u8]) -> Outcome<()> {
+    pub fn write(&self, bytes: &[u8]) -> BenchResult<()> {
         match rustix::io::write(&self.master, bytes)? {
             written if written == bytes.len() => Ok(()),
             _ => Err("the terminal accepted only part of the input".into()),
@@ -76,19 +76,19 @@ impl Terminal {
     }
 
     /// Reads and discards output up to `needle`.
-    pub fn read_until(&self, needle: &[u8]) -> Outcome<()> {
+    pub fn read_until(&self, needle: &[u8]) -> BenchResult<()> {
         self.read_for(needle, |seen| position(seen, needle).map(drop))
     }
 
     /// Returns the output between `start` and `end`.
-    pub fn read_between(&self, start: &[u8], end: &[u8]) -> Outcome<Vec<u8>> {
+    pub fn read_between(&self, start: &[u8], end: &[u8]) -> BenchResult<Vec<u8>> {
         self.read_for(start, |seen| {
             let rest = &seen[position(seen, start)? + start.len()..];
             position(rest, end).map(|at| rest[..at].to_vec())
         })
     }
 
-    fn read_for<T>(&self, needle: &[u8], found: impl Fn(&[u8]) -> Option<T>) -> Outcome<T> {
+    fn read_for<T>(&self, needle: &[u8], found: impl Fn(&[u8]) -> Option<T>) -> BenchResult<T> {
         let deadline = Instant::now() + STEP_TIMEOUT;
         let mut seen: Vec<u8> = Vec::new();
         let mut buffer = [0; 1 << 16];
@@ -117,7 +117,7 @@ impl Terminal {
         }
     }
 
-    pub fn read_some(&self) -> Outcome<()> {
+    pub fn read_some(&self) -> BenchResult<()> {
         if !readable(&self.master, STEP_TIMEOUT)? {
             return Err("timed out waiting for output on the terminal".into());
         }
@@ -125,7 +125,7 @@ impl Terminal {
         Ok(())
     }
 
-    pub fn master(&self) -> Outcome<OwnedFd> {
+    pub fn master(&self) -> BenchResult<OwnedFd> {
         Ok(self.master.try_clone()?)
     }
 }
@@ -142,14 +142,14 @@ impl Drop for Terminal {
     }
 }
 
-pub fn readable(fd: &OwnedFd, timeout: Duration) -> Outcome<bool> {
+pub fn readable(fd: &OwnedFd, timeout: Duration) -> BenchResult<bool> {
     let timeout = Timespec::try_from(timeout)?;
     let ready = rustix::io::retry_on_intr(|| poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&timeout)))?;
     Ok(ready > 0)
 }
 
 /// Reads and discards output until the program exits: the baseline of all capture figures.
-pub fn drain(terminal: &Terminal) -> Outcome<()> {
+pub fn drain(terminal: &Terminal) -> BenchResult<()> {
     let master = &terminal.master;
     set_non_blocking(master)?;
     let mut buffer = vec![0; 1 << 16];
@@ -166,7 +166,7 @@ pub fn drain(terminal: &Terminal) -> Outcome<()> {
 }
 
 /// Drains the terminals of attached clients until all are closed.
-pub fn drain_clients(masters: Vec<OwnedFd>) -> JoinHandle<Outcome<()>> {
+pub fn drain_clients(masters: Vec<OwnedFd>) -> JoinHandle<BenchResult<()>> {
     std::thread::spawn(move || {
         let mut open = masters;
         for master in &open {
@@ -201,7 +201,7 @@ pub fn drain_clients(masters: Vec<OwnedFd>) -> JoinHandle<Outcome<()>> {
     })
 }
 
-fn set_non_blocking(fd: &OwnedFd) -> Outcome<()> {
+fn set_non_blocking(fd: &OwnedFd) -> BenchResult<()> {
     let flags = rustix::fs::fcntl_getfl(fd.as_fd())?;
     rustix::fs::fcntl_setfl(fd.as_fd(), flags | OFlags::NONBLOCK)?;
     Ok(())

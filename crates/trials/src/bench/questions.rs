@@ -17,14 +17,14 @@ use serde_json::{Value, json};
 
 use super::report::Row;
 use super::stats::{Spread, median};
-use super::{Bench, Outcome, eventually, micros, proc};
+use super::{Bench, BenchResult, eventually, micros, proc};
 
 /// Time for the waiter to start waiting.
 const WAITER_START: Duration = Duration::from_millis(3);
 /// Poll interval of the tool that introduced the format.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
+pub fn measure(bench: &Bench) -> BenchResult<Vec<Row>> {
     let mut rows = seen(bench)?;
     rows.extend(server(bench)?);
     rows.extend(waiting(bench)?);
@@ -39,7 +39,7 @@ struct AskedSet {
 }
 
 impl AskedSet {
-    fn new(folder: &QuestionFolder) -> Outcome<Self> {
+    fn new(folder: &QuestionFolder) -> BenchResult<Self> {
         let options = ["A", "B"].map(|label| Choice { description: None, label: label.into() }).to_vec();
         let question = Question { options, prompt: "Which?".into(), title: "Choice".into(), multi_select: false };
         let new = NewQuestionSet { questions: vec![question], ..NewQuestionSet::default() };
@@ -52,7 +52,11 @@ impl AskedSet {
     }
 
     /// Returns the time from the rename of the answers until `wait` returns, in µs.
-    fn until_seen(&self, pause: Duration, wait: impl FnOnce(&Self, Sender<()>) -> Outcome<()> + Send) -> Outcome<f64> {
+    fn until_seen(
+        &self,
+        pause: Duration,
+        wait: impl FnOnce(&Self, Sender<()>) -> BenchResult<()> + Send,
+    ) -> BenchResult<f64> {
         let (ready, is_ready) = channel();
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| wait(self, ready).map(|()| Instant::now()));
@@ -66,7 +70,7 @@ impl AskedSet {
     }
 }
 
-fn by_coven(set: &AskedSet, ready: Sender<()>) -> Outcome<()> {
+fn by_coven(set: &AskedSet, ready: Sender<()>) -> BenchResult<()> {
     ready.send(())?;
     match set.folder.wait(&set.id, None, None)? {
         Waited::Answered(_) => Ok(()),
@@ -74,7 +78,7 @@ fn by_coven(set: &AskedSet, ready: Sender<()>) -> Outcome<()> {
     }
 }
 
-fn by_inotify(set: &AskedSet, ready: Sender<()>) -> Outcome<()> {
+fn by_inotify(set: &AskedSet, ready: Sender<()>) -> BenchResult<()> {
     let watch = inotify::init(CreateFlags::CLOEXEC)?;
     inotify::add_watch(&watch, &set.dir, WatchFlags::MOVED_TO)?;
     ready.send(())?;
@@ -84,7 +88,7 @@ fn by_inotify(set: &AskedSet, ready: Sender<()>) -> Outcome<()> {
     Ok(())
 }
 
-fn by_polling(set: &AskedSet, ready: Sender<()>) -> Outcome<()> {
+fn by_polling(set: &AskedSet, ready: Sender<()>) -> BenchResult<()> {
     ready.send(())?;
     while !set.dir.join("answers.json").exists() {
         std::thread::sleep(POLL_INTERVAL);
@@ -92,7 +96,7 @@ fn by_polling(set: &AskedSet, ready: Sender<()>) -> Outcome<()> {
     Ok(())
 }
 
-fn seen(bench: &Bench) -> Outcome<Vec<Row>> {
+fn seen(bench: &Bench) -> BenchResult<Vec<Row>> {
     let root = tempfile::tempdir()?;
     let folder = QuestionFolder::at(root.path().join("sessions"));
     let mut medians: [Vec<f64>; 3] = Default::default();
@@ -139,7 +143,7 @@ impl Drop for Server {
 }
 
 impl Server {
-    fn start(bench: &Bench, root: &Path) -> Outcome<Self> {
+    fn start(bench: &Bench, root: &Path) -> BenchResult<Self> {
         let mut command = Command::new(&bench.coven);
         command.arg("mcp").env("COVEN_HOME", root.join("home")).env("AUQ_SESSION_DIR", root.join("sessions"));
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
@@ -151,18 +155,18 @@ impl Server {
         Ok(server)
     }
 
-    fn send(&mut self, message: &Value) -> Outcome<()> {
+    fn send(&mut self, message: &Value) -> BenchResult<()> {
         Ok(writeln!(self.child.stdin.as_mut().ok_or("no input")?, "{message}")?)
     }
 
-    fn line(&mut self) -> Outcome<Value> {
+    fn line(&mut self) -> BenchResult<Value> {
         let mut line = String::new();
         self.output.read_line(&mut line)?;
         Ok(serde_json::from_str(&line)?)
     }
 }
 
-fn server(bench: &Bench) -> Outcome<Vec<Row>> {
+fn server(bench: &Bench) -> BenchResult<Vec<Row>> {
     let root = tempfile::tempdir()?;
     let mut medians: [Vec<f64>; 2] = Default::default();
     let mut memory = Vec::new();
@@ -195,7 +199,7 @@ fn server(bench: &Bench) -> Outcome<Vec<Row>> {
 }
 
 /// Measures the cost of many calls that wait for a human.
-fn waiting(bench: &Bench) -> Outcome<Vec<Row>> {
+fn waiting(bench: &Bench) -> BenchResult<Vec<Row>> {
     const CALLS: u64 = 100;
     let root = tempfile::tempdir()?;
     let mut server = Server::start(bench, root.path())?;

@@ -11,9 +11,9 @@ use super::flood::Gate;
 use super::pattern::Kind;
 use super::report::Row;
 use super::stats::Spread;
-use super::{Bench, Outcome, micros};
+use super::{Bench, BenchResult, micros};
 
-pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
+pub fn measure(bench: &Bench) -> BenchResult<Vec<Row>> {
     let bytes: u64 = bench.scale(1 << 30, 64 << 20);
     // Uncompressed and large enough, so that the files contain all the output.
     let home = Coven::started(bench, json!({ "compressFinished": false, "maxOutputBytes": 4u64 << 30 }))?;
@@ -49,7 +49,7 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
 }
 
 /// Copies the files and syncs both sides, so that neither unlink pays for dirty pages.
-fn copy_files(from: &Path, to: &Path) -> Outcome<()> {
+fn copy_files(from: &Path, to: &Path) -> BenchResult<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         if !entry.file_type()?.is_file() {

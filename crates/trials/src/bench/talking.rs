@@ -11,7 +11,7 @@ use rustix::fs::{CWD, Mode, mkfifoat};
 use super::pty::Terminal;
 use super::report::Row;
 use super::stats::{Spread, median};
-use super::{Bench, Outcome, micros};
+use super::{Bench, BenchResult, micros};
 
 /// Cursor position request; the line editor shows its prompt after the reply.
 const CURSOR_REQUEST: &[u8] = b"\x1b[6n";
@@ -21,7 +21,7 @@ const PROMPT: &[u8] = b"mspawn";
 const FIRST_OUTPUT: &[u8] = b"written-at-";
 
 /// `root` is the home, which contains `count` old conversations.
-pub fn measure(bench: &Bench, root: &Path, count: usize) -> Outcome<Vec<Row>> {
+pub fn measure(bench: &Bench, root: &Path, count: usize) -> BenchResult<Vec<Row>> {
     let (tool, release) = (root.join("tool"), root.join("release"));
     mkfifoat(CWD, &release, Mode::RUSR | Mode::WUSR)?;
     let (output, fifo) = (String::from_utf8_lossy(FIRST_OUTPUT), release.display());
@@ -67,7 +67,7 @@ pub fn measure(bench: &Bench, root: &Path, count: usize) -> Outcome<Vec<Row>> {
     ])
 }
 
-fn prompted(bench: &Bench, root: &Path, tool: &Path) -> Outcome<Terminal> {
+fn prompted(bench: &Bench, root: &Path, tool: &Path) -> BenchResult<Terminal> {
     let mut command = Command::new(&bench.coven);
     command.args(["spawn", "-i"]).env("AURORA_HOME", root).env("AURORA_SPAWN_TOOL", tool).current_dir(root);
     command.env("COVEN_HOME", root.join("coven"));
@@ -79,7 +79,7 @@ fn prompted(bench: &Bench, root: &Path, tool: &Path) -> Outcome<Terminal> {
 }
 
 /// Returns the time from the agent's write until its output is on the screen, then lets the agent continue.
-fn first_output(terminal: &Terminal, release: &Path) -> Outcome<f64> {
+fn first_output(terminal: &Terminal, release: &Path) -> BenchResult<f64> {
     terminal.write(b"hello\r")?;
     let seen = terminal.read_between(FIRST_OUTPUT, b".")?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos();

@@ -22,12 +22,12 @@ use tokio::runtime::Runtime;
 use super::coven::Coven;
 use super::report::Row;
 use super::stats::{Spread, median};
-use super::{Bench, Outcome, eventually, micros};
+use super::{Bench, BenchResult, eventually, micros};
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const FEW: usize = 10;
 
-pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
+pub fn measure(bench: &Bench) -> BenchResult<Vec<Row>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let mut rows = claims(bench, &runtime)?;
     rows.extend(snapshots(bench, &runtime)?);
@@ -43,7 +43,7 @@ fn new_task(nth: u128, title: &str) -> Task {
     task
 }
 
-async fn write(store: &dyn Store, tasks: Vec<Task>) -> Outcome<()> {
+async fn write(store: &dyn Store, tasks: Vec<Task>) -> BenchResult<()> {
     let mut tx = store.begin().await?;
     for task in tasks {
         let changes = task.first_fields();
@@ -61,7 +61,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    async fn with(count: usize) -> Outcome<Self> {
+    async fn with(count: usize) -> BenchResult<Self> {
         let folder = tempfile::tempdir()?;
         let store: Arc<dyn Store> =
             Arc::new(SqliteStore::open(folder.path().join("coven.db"), coven_server::event::render)?);
@@ -71,7 +71,7 @@ impl Fixture {
     }
 
     /// Adds a task with the highest priority and claims it. Returns the duration of the claim in µs.
-    async fn claim(&mut self, plan: &Plan) -> Outcome<f64> {
+    async fn claim(&mut self, plan: &Plan) -> BenchResult<f64> {
         self.next += 1;
         let mut first = new_task(self.next, "the first");
         first.priority = 0.try_into()?;
@@ -96,7 +96,7 @@ impl Fixture {
     }
 
     /// Runs the queries of one scheduler poll. Returns their duration in µs.
-    async fn poll_ready(&self) -> Outcome<f64> {
+    async fn poll_ready(&self) -> BenchResult<f64> {
         let start = Instant::now();
         let mut tx = self.store.begin().await?;
         tx.tasks_in_progress().await?;
@@ -108,7 +108,7 @@ impl Fixture {
 }
 
 /// Inserts three rows of similar size in a database with the same settings. Returns the duration in µs.
-fn bare(connection: &Connection, nth: i64) -> Outcome<f64> {
+fn bare(connection: &Connection, nth: i64) -> BenchResult<f64> {
     let start = Instant::now();
     connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
     for table in ["tasks", "agents", "workflows"] {
@@ -122,7 +122,7 @@ fn bare(connection: &Connection, nth: i64) -> Outcome<f64> {
     Ok(micros(start.elapsed()))
 }
 
-fn bare_database(path: &Path) -> Outcome<Connection> {
+fn bare_database(path: &Path) -> BenchResult<Connection> {
     let connection = Connection::open(path)?;
     connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")?;
     for table in ["tasks", "agents", "workflows"] {
@@ -132,7 +132,7 @@ fn bare_database(path: &Path) -> Outcome<Connection> {
     Ok(connection)
 }
 
-fn claims(bench: &Bench, runtime: &Runtime) -> Outcome<Vec<Row>> {
+fn claims(bench: &Bench, runtime: &Runtime) -> BenchResult<Vec<Row>> {
     let many = bench.scale(10_000, 500);
     let plan = Plan {
         definition: WorkflowDefinition::built_in(),
@@ -147,7 +147,7 @@ fn claims(bench: &Bench, runtime: &Runtime) -> Outcome<Vec<Row>> {
     let folder = tempfile::tempdir()?;
     let connection = bare_database(&folder.path().join("bare.db"))?;
     let (mut small, mut large) =
-        runtime.block_on(async { Outcome::Ok((Fixture::with(FEW).await?, Fixture::with(many).await?)) })?;
+        runtime.block_on(async { BenchResult::Ok((Fixture::with(FEW).await?, Fixture::with(many).await?)) })?;
     let mut medians: [Vec<f64>; 5] = Default::default();
     let mut nth = 0;
     for _ in 0..bench.rounds {
@@ -160,7 +160,7 @@ fn claims(bench: &Bench, runtime: &Runtime) -> Outcome<Vec<Row>> {
                 times[2].push(large.claim(&plan).await?);
                 times[3].push(small.poll_ready().await?);
                 times[4].push(large.poll_ready().await?);
-                Outcome::Ok(())
+                BenchResult::Ok(())
             })?;
         }
         for (medians, times) in medians.iter_mut().zip(&times) {
@@ -183,7 +183,7 @@ fn claims(bench: &Bench, runtime: &Runtime) -> Outcome<Vec<Row>> {
 }
 
 /// Writes pairs of tasks, a thousand rows per second, while a reader takes snapshots without pause.
-fn snapshots(bench: &Bench, runtime: &Runtime) -> Outcome<Vec<Row>> {
+fn snapshots(bench: &Bench, runtime: &Runtime) -> BenchResult<Vec<Row>> {
     let count = bench.scale(10_000, 500);
     let fixture = runtime.block_on(Fixture::with(count))?;
     let (mut alone, mut with_reader, mut pace) = (Vec::new(), Vec::new(), Vec::new());
@@ -220,7 +220,7 @@ fn snapshots(bench: &Bench, runtime: &Runtime) -> Outcome<Vec<Row>> {
 }
 
 /// Writes a pair every two milliseconds, that is a thousand rows per second. Returns the duration of each in µs.
-async fn write_pairs(store: &dyn Store, writes: usize) -> Outcome<Vec<f64>> {
+async fn write_pairs(store: &dyn Store, writes: usize) -> BenchResult<Vec<f64>> {
     let mut times = Vec::with_capacity(writes);
     let started = Instant::now();
     for nth in 0..writes {
@@ -241,7 +241,7 @@ async fn write_pairs(store: &dyn Store, writes: usize) -> Outcome<Vec<f64>> {
 }
 
 /// Returns the number of snapshots, and how many of them contained only half of a pair.
-async fn torn_snapshots(store: &dyn Store, is_over: &AtomicBool) -> Outcome<(usize, usize)> {
+async fn torn_snapshots(store: &dyn Store, is_over: &AtomicBool) -> BenchResult<(usize, usize)> {
     let (mut snapshots, mut torn) = (0, 0);
     while !is_over.load(Ordering::Relaxed) {
         let snapshot = store.state_page(None, usize::MAX).await?;
@@ -256,7 +256,7 @@ async fn torn_snapshots(store: &dyn Store, is_over: &AtomicBool) -> Outcome<(usi
 }
 
 /// Compares `coven task list` with a plain SELECT of the same rows.
-fn list(bench: &Bench, runtime: &Runtime) -> Outcome<Vec<Row>> {
+fn list(bench: &Bench, runtime: &Runtime) -> BenchResult<Vec<Row>> {
     let count = bench.scale(10_000, 500);
     let home = Coven::new(bench, json!({}))?;
     let database = home.home().join("coven.db");
@@ -297,7 +297,7 @@ fn list(bench: &Bench, runtime: &Runtime) -> Outcome<Vec<Row>> {
     ])
 }
 
-fn select(connection: &Connection, count: usize) -> Outcome<f64> {
+fn select(connection: &Connection, count: usize) -> BenchResult<f64> {
     let start = Instant::now();
     let mut statement = connection.prepare_cached(
         "SELECT *, (SELECT json_group_array(depends_on) FROM task_dependencies WHERE task_id = tasks.id)
@@ -319,7 +319,7 @@ fn select(connection: &Connection, count: usize) -> Outcome<f64> {
 }
 
 /// Measures a start after `kill -9`, without agents and with a hundred agents that keep running.
-fn recovery(bench: &Bench) -> Outcome<Vec<Row>> {
+fn recovery(bench: &Bench) -> BenchResult<Vec<Row>> {
     let agents = bench.scale(100, 5);
     let home = Coven::new(bench, json!({}))?;
     let config = json!({ "scheduler": { "maxConcurrentAgents": agents } });
@@ -344,7 +344,7 @@ fn recovery(bench: &Bench) -> Outcome<Vec<Row>> {
         let id = task["id"].as_str().ok_or("the task record has no id")?.to_owned();
         home.connect()?.post(StartTask::of(&id).target(), &json!({}))?;
     }
-    let running = |home: &Coven| -> Outcome<usize> {
+    let running = |home: &Coven| -> BenchResult<usize> {
         let found = home.connect()?.get_json(ListAgents::ROUTE.path)?;
         let all = found["items"]
             .as_array()
@@ -376,7 +376,7 @@ fn recovery(bench: &Bench) -> Outcome<Vec<Row>> {
 }
 
 /// Kills the daemon with `kill -9` and returns the time until the next one is ready, in µs.
-fn restart(home: &Coven) -> Outcome<f64> {
+fn restart(home: &Coven) -> BenchResult<f64> {
     if home.connect().is_err() {
         home.start()?;
     }

@@ -1,6 +1,6 @@
 //! Selects the subjects of the trials by name.
 
-use super::Outcome;
+use super::TrialResult;
 use super::install::Package;
 
 /// A subject of the trials.
@@ -11,14 +11,14 @@ pub trait Candidate {
 }
 
 /// Returns the entries with these names, in this order, each as NAME or NAME@VERSION; all entries if `names` is empty.
-pub fn choose<T: Candidate>(all: fn() -> Vec<T>, names: &[String]) -> Outcome<Vec<T>> {
+pub fn choose<T: Candidate>(all: fn() -> Vec<T>, names: &[String]) -> TrialResult<Vec<T>> {
     if names.is_empty() {
         return Ok(all());
     }
     names.iter().map(|name| find(all(), name)).collect()
 }
 
-fn find<T: Candidate>(known: Vec<T>, wanted: &str) -> Outcome<T> {
+fn find<T: Candidate>(known: Vec<T>, wanted: &str) -> TrialResult<T> {
     let (name, version) = match wanted.split_once('@') {
         Some((name, version)) => (name, Some(version.to_owned())),
         None => (wanted, None),

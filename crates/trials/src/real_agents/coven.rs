@@ -11,7 +11,7 @@ use coven_api::session::SessionRecord;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{IS_INTERRUPTED, Outcome};
+use super::{IS_INTERRUPTED, TrialResult};
 
 pub struct Coven {
     pub program: PathBuf,
@@ -21,7 +21,7 @@ pub struct Coven {
 }
 
 impl Coven {
-    pub fn launch(&self, harness: &str, prompt: Option<&str>) -> Outcome<SessionRecord> {
+    pub fn launch(&self, harness: &str, prompt: Option<&str>) -> TrialResult<SessionRecord> {
         let mut args = vec!["run", harness, "--background", "--json"];
         // A prompt may start with a dash.
         args.extend(prompt.into_iter().flat_map(|prompt| ["--prompt", prompt]));
@@ -29,25 +29,25 @@ impl Coven {
     }
 
     /// Runs any command in a session.
-    pub fn launch_command(&self, command: &[&str]) -> Outcome<SessionRecord> {
+    pub fn launch_command(&self, command: &[&str]) -> TrialResult<SessionRecord> {
         let mut args = vec!["run", "--background", "--json", "--"];
         args.extend(command);
         self.json(&args)
     }
 
-    pub fn screen(&self, id: &str) -> Outcome<String> {
+    pub fn screen(&self, id: &str) -> TrialResult<String> {
         self.call(&["screen", id, "--format", "text"])
     }
 
-    pub fn input(&self, id: &str, data: &str) -> Outcome<()> {
+    pub fn input(&self, id: &str, data: &str) -> TrialResult<()> {
         self.call(&["input", id, data]).map(drop)
     }
 
-    pub fn kill(&self, id: &str) -> Outcome<()> {
+    pub fn kill(&self, id: &str) -> TrialResult<()> {
         self.call(&["kill", id]).map(drop)
     }
 
-    pub fn session(&self, id: &str) -> Outcome<SessionRecord> {
+    pub fn session(&self, id: &str) -> TrialResult<SessionRecord> {
         let sessions: Vec<SessionRecord> = self.list(&["sessions", "--json"], "items")?;
         sessions
             .into_iter()
@@ -56,32 +56,32 @@ impl Coven {
     }
 
     /// Returns the doctor's record of a harness, which includes the program's version.
-    pub fn harness(&self, name: &str) -> Outcome<HarnessRecord> {
+    pub fn harness(&self, name: &str) -> TrialResult<HarnessRecord> {
         let harnesses: Vec<HarnessRecord> = self.list(&["harness", "doctor", "--json"], "items")?;
         harnesses.into_iter().find(|harness| harness.id == name).ok_or_else(|| format!("no harness {name}").into())
     }
 
-    pub fn daemon_pid(&self) -> Outcome<u32> {
+    pub fn daemon_pid(&self) -> TrialResult<u32> {
         let health: Value = self.json(&["daemon", "status", "--json"])?;
         let pid = health["pid"].as_u64().ok_or_else(|| format!("no pid in {health}"))?;
         Ok(u32::try_from(pid)?)
     }
 
-    pub fn start(&self) -> Outcome<()> {
+    pub fn start(&self) -> TrialResult<()> {
         self.call(&["daemon", "start"]).map(drop)
     }
 
     /// Returns the agent's output, byte for byte.
-    pub fn replay(&self, id: &str) -> Outcome<String> {
+    pub fn replay(&self, id: &str) -> TrialResult<String> {
         self.call(&["replay", id])
     }
 
-    pub fn stop(&self) -> Outcome<()> {
+    pub fn stop(&self) -> TrialResult<()> {
         self.call(&["daemon", "stop", "--kill-sessions"]).map(drop)
     }
 
     /// Returns the size of a session's log from its files, which does not need a daemon.
-    pub fn log_length(&self, id: &str) -> Outcome<u64> {
+    pub fn log_length(&self, id: &str) -> TrialResult<u64> {
         let mut length = 0;
         for file in fs::read_dir(self.home.join("sessions").join(id))? {
             let file = file?;
@@ -93,18 +93,18 @@ impl Coven {
     }
 
     /// Parses a list that is either an array or a field of an object.
-    fn list<T: DeserializeOwned>(&self, args: &[&str], name: &str) -> Outcome<Vec<T>> {
+    fn list<T: DeserializeOwned>(&self, args: &[&str], name: &str) -> TrialResult<Vec<T>> {
         let mut output: Value = self.json(args)?;
         let list = if output.is_array() { output } else { output[name].take() };
         Ok(serde_json::from_value(list)?)
     }
 
-    pub fn json<T: DeserializeOwned>(&self, args: &[&str]) -> Outcome<T> {
+    pub fn json<T: DeserializeOwned>(&self, args: &[&str]) -> TrialResult<T> {
         let text = self.call(args)?;
         serde_json::from_str(&text).map_err(|error| format!("coven {}: {error} in {text:?}", args.join(" ")).into())
     }
 
-    pub fn call(&self, args: &[&str]) -> Outcome<String> {
+    pub fn call(&self, args: &[&str]) -> TrialResult<String> {
         if IS_INTERRUPTED.load(Ordering::SeqCst) {
             return Err("interrupted".into());
         }

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use super::coven::Coven;
 use super::process_table::{self, Process};
-use super::{Outcome, eventually, seconds};
+use super::{TrialResult, eventually, seconds};
 
 /// Time for processes to exit; longer than any grace period.
 pub const DEATH: Duration = Duration::from_secs(20);
 
 /// Kills the daemon with -9 while the session's agent is writing, and checks that the log keeps growing.
-pub fn kill_daemon(coven: &Coven, id: &str) -> Outcome<Process> {
+pub fn kill_daemon(coven: &Coven, id: &str) -> TrialResult<Process> {
     let daemon = kill_idle_daemon(coven)?;
     let length = coven.log_length(id)?;
     eventually(DEATH, || coven.log_length(id).is_ok_and(|now| now > length).then_some(()))
@@ -20,7 +20,7 @@ pub fn kill_daemon(coven: &Coven, id: &str) -> Outcome<Process> {
 }
 
 /// Kills the daemon with -9 while the agent is idle.
-pub fn kill_idle_daemon(coven: &Coven) -> Outcome<Process> {
+pub fn kill_idle_daemon(coven: &Coven) -> TrialResult<Process> {
     let daemon = process_table::find(coven.daemon_pid()?).ok_or("the daemon's process does not exist")?;
     process_table::kill(daemon.pid);
     eventually(DEATH, || (!process_table::is_alive(daemon)).then_some(())).ok_or("the daemon survived SIGKILL")?;
@@ -28,7 +28,7 @@ pub fn kill_idle_daemon(coven: &Coven) -> Outcome<Process> {
 }
 
 /// Runs `coven kill` and checks that all processes of the agent and its holder are gone.
-pub fn dies_whole(coven: &Coven, id: &str, leader: Process) -> Outcome<String> {
+pub fn dies_whole(coven: &Coven, id: &str, leader: Process) -> TrialResult<String> {
     let mut processes = process_table::session_processes(leader.pid, id);
     let count = processes.len();
     // The holder must exit, too.

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use coven_harness::trial::{self, Source};
 
-use super::Outcome;
+use super::TrialResult;
 
 /// Several agents do not start on the Node version of a long-term-support distribution.
 const NODE: &str = "node@24";
@@ -40,7 +40,7 @@ impl Package {
     }
 
     /// Returns the version in the cache.
-    pub fn version(&self, cache: &Path) -> Outcome<String> {
+    pub fn version(&self, cache: &Path) -> TrialResult<String> {
         let folder = cache.join(self.folder);
         match self.source {
             Source::Npm(name) => {
@@ -57,7 +57,7 @@ impl Package {
     }
 
     /// Installs the package if needed. Returns the folders that must come first in PATH.
-    fn ensure(&self, cache: &Path) -> Outcome<Vec<PathBuf>> {
+    fn ensure(&self, cache: &Path) -> TrialResult<Vec<PathBuf>> {
         let folder = cache.join(self.folder);
         match self.source {
             Source::Npm(_) => {
@@ -84,7 +84,7 @@ pub struct Installed {
 
 impl Installed {
     /// Installs the packages. The first one contains the program; the others are its dependencies.
-    pub fn ensure(packages: &[Package], program: &str, cache: &Path) -> Outcome<Self> {
+    pub fn ensure(packages: &[Package], program: &str, cache: &Path) -> TrialResult<Self> {
         let first = packages.first().ok_or("the agent has no package")?;
         let mut path = Vec::new();
         for package in packages {
@@ -101,7 +101,7 @@ impl Installed {
 }
 
 /// Installs `spec` into `folder` unless it is already installed.
-fn once(spec: &str, folder: &Path, install: impl FnOnce(&Path) -> Outcome<()>) -> Outcome<()> {
+fn once(spec: &str, folder: &Path, install: impl FnOnce(&Path) -> TrialResult<()>) -> TrialResult<()> {
     // Written last, so that an interrupted installation does not count as complete.
     let mark = folder.join("installed");
     if fs::read_to_string(&mark).is_ok_and(|installed| installed == spec) {
@@ -116,7 +116,7 @@ fn once(spec: &str, folder: &Path, install: impl FnOnce(&Path) -> Outcome<()>) -
     Ok(fs::write(&mark, spec)?)
 }
 
-fn npm_install(spec: &str, folder: &Path, node: Option<&Path>) -> Outcome<()> {
+fn npm_install(spec: &str, folder: &Path, node: Option<&Path>) -> TrialResult<()> {
     let mut npm = Command::new("npm");
     if let Some(node) = node {
         let caller_path = std::env::var_os("PATH").unwrap_or_default();
@@ -126,7 +126,7 @@ fn npm_install(spec: &str, folder: &Path, node: Option<&Path>) -> Outcome<()> {
     succeed(npm.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(folder).arg(spec))
 }
 
-fn pip_install(spec: &str, folder: &Path) -> Outcome<()> {
+fn pip_install(spec: &str, folder: &Path) -> TrialResult<()> {
     let is_new_enough = |python: &&str| {
         let question = "import sys; sys.exit(sys.version_info < (3, 12))";
         Command::new(python).args(["-c", question]).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
@@ -136,7 +136,7 @@ fn pip_install(spec: &str, folder: &Path) -> Outcome<()> {
     succeed(Command::new(folder.join("bin/pip")).args(["install", "--quiet", spec]))
 }
 
-fn succeed(command: &mut Command) -> Outcome<()> {
+fn succeed(command: &mut Command) -> TrialResult<()> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output().map_err(|error| format!("cannot start {name}: {error}"))?;
     if output.status.success() {

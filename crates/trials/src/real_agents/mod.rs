@@ -37,7 +37,7 @@ use terminal_row::TerminalRow;
 use tried_agent::{TriedAgent, tried};
 
 type TerminalAgent = TriedAgent<TerminalTrial>;
-type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+type TrialResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// Number of agents that must pass in a terminal; all of them if fewer were selected.
 const MUST_PASS_IN_A_TERMINAL: usize = 6;
@@ -104,7 +104,7 @@ pub fn run(args: RealAgentsArgs) -> ExitCode {
 }
 
 /// Runs the trials and kills their agents on Ctrl-C: agents run in their own process sessions and would survive it.
-fn interruptible(args: RealAgentsArgs) -> Outcome<ExitCode> {
+fn interruptible(args: RealAgentsArgs) -> TrialResult<ExitCode> {
     let folder = tempfile::Builder::new().prefix("cvr").tempdir()?;
     // Agents compare the working folder with paths in their settings, so it must not contain symbolic links.
     let root = folder.path().canonicalize()?;
@@ -127,19 +127,19 @@ fn interruptible(args: RealAgentsArgs) -> Outcome<ExitCode> {
     outcome
 }
 
-fn all_trials(args: RealAgentsArgs, root: PathBuf) -> Outcome<ExitCode> {
+fn all_trials(args: RealAgentsArgs, root: PathBuf) -> TrialResult<ExitCode> {
     let is_json = args.json;
     match args.channel {
         Channel::Terminal => {
             let agents = choice::choose(|| tried(|trial| trial.terminal.as_ref()), &args.agents)?;
             let bench = Bench::new(args, root)?;
-            let rows = agents.iter().map(|agent| terminal_trial(agent, &bench)).collect::<Outcome<Vec<_>>>()?;
+            let rows = agents.iter().map(|agent| terminal_trial(agent, &bench)).collect::<TrialResult<Vec<_>>>()?;
             verdict(&rows, MUST_PASS_IN_A_TERMINAL, is_json)
         }
         Channel::Acp => {
             let agents = acp::choose(&args.agents)?;
             let bench = Bench::new(args, root)?;
-            let rows = agents.iter().map(|agent| acp::one_trial(agent, &bench)).collect::<Outcome<Vec<_>>>()?;
+            let rows = agents.iter().map(|agent| acp::one_trial(agent, &bench)).collect::<TrialResult<Vec<_>>>()?;
             let tried = rows.iter().filter(|row| row.was_tried()).count();
             verdict(&rows, tried.max(MUST_PASS_OVER_ACP), is_json)
         }
@@ -152,13 +152,13 @@ fn all_trials(args: RealAgentsArgs, root: PathBuf) -> Outcome<ExitCode> {
             // Print mode does not need coven, so it is not built.
             let coven = args.coven.or(Some(std::env::current_exe()?));
             let bench = Bench::new(RealAgentsArgs { coven, ..args }, root)?;
-            let rows = agents.iter().map(|agent| print::one_trial(agent, &bench)).collect::<Outcome<Vec<_>>>()?;
+            let rows = agents.iter().map(|agent| print::one_trial(agent, &bench)).collect::<TrialResult<Vec<_>>>()?;
             verdict(&rows, MUST_PASS_IN_PRINT_MODE, is_json)
         }
     }
 }
 
-fn verdict<R: Row + Serialize>(rows: &[R], must_pass: usize, is_json: bool) -> Outcome<ExitCode> {
+fn verdict<R: Row + Serialize>(rows: &[R], must_pass: usize, is_json: bool) -> TrialResult<ExitCode> {
     let must_pass = must_pass.min(rows.len());
     let passed = rows.iter().filter(|row| row.has_passed()).count();
     if is_json {
@@ -171,7 +171,7 @@ fn verdict<R: Row + Serialize>(rows: &[R], must_pass: usize, is_json: bool) -> O
 }
 
 /// Runs the trial of one agent. An agent that cannot be installed gets a row too, and the other trials continue.
-fn terminal_trial(agent: &TerminalAgent, bench: &Bench) -> Outcome<TerminalRow> {
+fn terminal_trial(agent: &TerminalAgent, bench: &Bench) -> TrialResult<TerminalRow> {
     eprintln!("{}", agent.name);
     let installed = match Installed::ensure(&agent.packages, agent.program, &bench.cache) {
         Ok(installed) => installed,
@@ -182,7 +182,7 @@ fn terminal_trial(agent: &TerminalAgent, bench: &Bench) -> Outcome<TerminalRow> 
 }
 
 impl Bench {
-    fn new(args: RealAgentsArgs, root: PathBuf) -> Outcome<Self> {
+    fn new(args: RealAgentsArgs, root: PathBuf) -> TrialResult<Self> {
         let stub = args.stub.unwrap_or_else(|| project_root().join("../shared/stub-model/stub_model.py"));
         if !stub.is_file() {
             return Err(format!("no stub model at {}; set its path with --stub", stub.display()).into());
@@ -196,7 +196,7 @@ fn project_root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the crate is two folders below the project")
 }
 
-fn default_cache() -> Outcome<PathBuf> {
+fn default_cache() -> TrialResult<PathBuf> {
     let base = std::env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)
         .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))
@@ -204,7 +204,7 @@ fn default_cache() -> Outcome<PathBuf> {
     Ok(base.join("coven-real-agents"))
 }
 
-fn coven_binary(given: Option<PathBuf>) -> Outcome<PathBuf> {
+fn coven_binary(given: Option<PathBuf>) -> TrialResult<PathBuf> {
     if let Some(path) = given {
         return path.canonicalize().map_err(|error| format!("{}: {error}", path.display()).into());
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::Outcome;
+use super::TrialResult;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "outcome", content = "note")]
@@ -19,8 +19,8 @@ pub enum Check {
     NotReached,
 }
 
-impl From<Outcome<String>> for Check {
-    fn from(outcome: Outcome<String>) -> Self {
+impl From<TrialResult<String>> for Check {
+    fn from(outcome: TrialResult<String>) -> Self {
         match outcome {
             Ok(note) => Self::Passed(note),
             Err(error) => Self::Failed(error.to_string()),

@@ -11,7 +11,7 @@ use coven_host::config::Config;
 use super::coven::Coven;
 use super::install::Installed;
 use super::stub::Stub;
-use super::{Bench, Outcome};
+use super::{Bench, TrialResult};
 
 pub struct Stage {
     pub coven: Coven,
@@ -28,7 +28,7 @@ pub struct Cast {
     pub harness: Option<HarnessConfig>,
 }
 
-pub fn set(cast: Cast, installed: Installed, bench: &Bench) -> Outcome<Stage> {
+pub fn set(cast: Cast, installed: Installed, bench: &Bench) -> TrialResult<Stage> {
     let folder = bench.root.join(cast.name);
     let (home, project, scratch) = (folder.join("home"), folder.join("project"), folder.join("tmp"));
     let coven_home = project.join(".coven");
@@ -69,7 +69,7 @@ pub fn set(cast: Cast, installed: Installed, bench: &Bench) -> Outcome<Stage> {
     Ok(Stage { coven: Coven { program: bench.coven.clone(), home: coven_home, project, env }, _stub: stub })
 }
 
-fn make_repository(project: &Path) -> Outcome<()> {
+fn make_repository(project: &Path) -> TrialResult<()> {
     let status = Command::new("git").args(["init", "--quiet"]).arg(project).status()?;
     if !status.success() {
         return Err(format!("git init {} failed", project.display()).into());
@@ -77,7 +77,7 @@ fn make_repository(project: &Path) -> Outcome<()> {
     Ok(fs::write(project.join(".git/info/exclude"), ".coven/\n")?)
 }
 
-fn write(file: &Path, content: &str) -> Outcome<()> {
+fn write(file: &Path, content: &str) -> TrialResult<()> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
     }

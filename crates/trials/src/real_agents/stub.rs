@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use super::{Outcome, eventually};
+use super::{TrialResult, eventually};
 
 /// Folder for the complete requests, one file each, below a trial's folder.
 pub const BODIES: &str = "stub-bodies";
@@ -17,7 +17,7 @@ pub struct Stub {
 
 impl Stub {
     /// Starts the stub model, which writes its port file, a request log and the complete requests to `folder`.
-    pub fn start(program: &Path, folder: &Path) -> Outcome<Self> {
+    pub fn start(program: &Path, folder: &Path) -> TrialResult<Self> {
         let port_file = folder.join("stub-port");
         let errors = fs::File::create(folder.join("stub-errors"))?;
         let child = Command::new("python3")

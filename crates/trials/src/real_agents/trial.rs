@@ -12,7 +12,7 @@ use super::process_table::{self, Process};
 use super::report::Check;
 use super::stage::Stage;
 use super::terminal_row::TerminalRow;
-use super::{Outcome, death, eventually, seconds};
+use super::{TrialResult, death, eventually, seconds};
 
 /// Some agents need almost a minute to start on a busy machine.
 const SCREEN_TIMEOUT: Duration = Duration::from_secs(180);
@@ -44,12 +44,12 @@ pub fn run(agent: &TerminalAgent, stage: Stage) -> TerminalRow {
     row
 }
 
-fn version(agent: &TerminalAgent, coven: &Coven) -> Outcome<String> {
+fn version(agent: &TerminalAgent, coven: &Coven) -> TrialResult<String> {
     let harness = coven.harness(agent.name)?;
     harness.version.ok_or_else(|| format!("`coven harness doctor` reports no version: {}", harness.note).into())
 }
 
-fn launch<'a>(agent: &'a TerminalAgent, coven: &'a Coven) -> Outcome<(Trial<'a>, String)> {
+fn launch<'a>(agent: &'a TerminalAgent, coven: &'a Coven) -> TrialResult<(Trial<'a>, String)> {
     let started = Instant::now();
     let prompt = format!("{AWKWARD}\n{}", first_prompt(agent));
     let session = match agent.trial.first_prompt {
@@ -84,7 +84,7 @@ impl Trial<'_> {
         row.kill = death::dies_whole(self.coven, &self.id, self.leader).into();
     }
 
-    fn first_answer(&self) -> Outcome<String> {
+    fn first_answer(&self) -> TrialResult<String> {
         let started = Instant::now();
         match self.agent.trial.first_prompt {
             FirstPrompt::Argument => {}
@@ -101,7 +101,7 @@ impl Trial<'_> {
         Ok(seconds(started))
     }
 
-    fn second_answer(&self) -> Outcome<String> {
+    fn second_answer(&self) -> TrialResult<String> {
         let started = Instant::now();
         self.enter(&format!("say second-from-{}", self.agent.name))?;
         self.wait_for_answer(&format!("second-from-{}", self.agent.name))?;
@@ -109,7 +109,7 @@ impl Trial<'_> {
     }
 
     /// Kills the daemon during an answer.
-    fn survives_the_daemon(&self) -> Outcome<String> {
+    fn survives_the_daemon(&self) -> TrialResult<String> {
         self.enter("slow 24 250")?;
         self.wait_for(|screen| screen.contains("chunk 2"))?;
         let daemon = death::kill_daemon(self.coven, &self.id)?;
@@ -134,7 +134,7 @@ impl Trial<'_> {
         Ok("yes".to_owned())
     }
 
-    fn is_recognised(&self) -> Outcome<String> {
+    fn is_recognised(&self) -> TrialResult<String> {
         let expected = self.coven.harness(self.agent.name)?.identity;
         let seen = process_table::identity(self.leader.pid).ok_or("the process has exited")?;
         if !seen.cmdline.contains(&expected) {
@@ -146,20 +146,20 @@ impl Trial<'_> {
     }
 
     /// Types a prompt like a person: text, pause, Enter.
-    fn enter(&self, prompt: &str) -> Outcome<()> {
+    fn enter(&self, prompt: &str) -> TrialResult<()> {
         self.coven.input(&self.id, prompt)?;
         self.wait_for(|screen| screen.contains(prompt))?;
         sleep(ENTER_DELAY);
         self.coven.input(&self.id, "\r")
     }
 
-    fn wait_for_answer(&self, answer: &str) -> Outcome<()> {
+    fn wait_for_answer(&self, answer: &str) -> TrialResult<()> {
         let question = format!("say {answer}");
         self.wait_for(|screen| screen.matches(answer).count() > screen.matches(&question).count())
             .map_err(|error| format!("no {answer:?}: {error}").into())
     }
 
-    fn wait_for(&self, shows: impl Fn(&str) -> bool) -> Outcome<()> {
+    fn wait_for(&self, shows: impl Fn(&str) -> bool) -> TrialResult<()> {
         let mut trouble = "the expected text is not on the screen".to_owned();
         let seen = eventually(SCREEN_TIMEOUT, || match self.coven.screen(&self.id) {
             Ok(screen) => shows(&screen).then_some(()),

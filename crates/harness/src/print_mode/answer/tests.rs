@@ -8,10 +8,10 @@ fn json(agent: &str) -> PrintFormat {
 }
 
 /// Returns the answer and the pieces passed to `on_text`.
-fn read(format: PrintFormat, output: &str, size: usize) -> (Answer, Vec<String>) {
+fn read(format: PrintFormat, output: &str, size: usize) -> (PrintAnswer, Vec<String>) {
     let mut pieces = Vec::new();
     let mut on_text = |text: &str| pieces.push(text.to_owned());
-    let mut answer = Answer::new(format);
+    let mut answer = PrintAnswer::new(format);
     for piece in output.as_bytes().chunks(size) {
         answer.feed(piece, &mut on_text);
     }
@@ -135,7 +135,7 @@ fn plain_text_instead_of_json_is_streamed_as_the_answer() {
         assert_eq!(answer.text, output, "in pieces of {size}");
     }
     let mut streamed = String::new();
-    Answer::new(json("claude")).feed(b"Hel", &mut |text: &str| streamed.push_str(text));
+    PrintAnswer::new(json("claude")).feed(b"Hel", &mut |text: &str| streamed.push_str(text));
     assert_eq!(streamed, "Hel");
 }
 

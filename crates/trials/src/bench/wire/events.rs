@@ -15,13 +15,13 @@ use crate::bench::coven::Coven;
 use crate::bench::http::Connection;
 use crate::bench::report::Row;
 use crate::bench::stats::{Spread, median};
-use crate::bench::{Bench, Outcome, micros, proc};
+use crate::bench::{Bench, BenchResult, micros, proc};
 
 const SUBSCRIBERS: usize = 100;
 /// Memory file system: waiting for a disk would hide the time after the commit.
 const MEMORY: &str = "/dev/shm";
 
-pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
+pub fn measure(bench: &Bench) -> BenchResult<Vec<Row>> {
     let names = [
         "wire: commit until an SSE client has the event / baseline",
         "wire: daemon CPU per event, 100 subscribers / baseline",
@@ -51,7 +51,7 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
 }
 
 /// Returns the median time from the last write to the write-ahead log until the client has the event, in µs.
-fn delay(home: &Coven, count: usize) -> Outcome<f64> {
+fn delay(home: &Coven, count: usize) -> BenchResult<f64> {
     let (mut requests, task) = task(home)?;
     let mut subscriber = Subscriber::open(home)?;
     let log = inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC)?;
@@ -69,7 +69,7 @@ fn delay(home: &Coven, count: usize) -> Outcome<f64> {
 
 /// Waits for the event that contains `wanted`. Returns the microseconds since the commit. It polls without sleeping,
 /// because a sleeping process takes longer to wake up than the time to measure.
-fn delivery(log: &OwnedFd, subscriber: &mut Subscriber, wanted: &[u8]) -> Outcome<f64> {
+fn delivery(log: &OwnedFd, subscriber: &mut Subscriber, wanted: &[u8]) -> BenchResult<f64> {
     let mut committed = None;
     loop {
         let looked = Instant::now();
@@ -85,7 +85,7 @@ fn delivery(log: &OwnedFd, subscriber: &mut Subscriber, wanted: &[u8]) -> Outcom
 }
 
 /// Reads the pending notifications. Returns whether there were any.
-fn drain(log: &OwnedFd) -> Outcome<bool> {
+fn drain(log: &OwnedFd) -> BenchResult<bool> {
     match rustix::io::read(log, &mut [0; 4096]) {
         Ok(_) => Ok(true),
         Err(rustix::io::Errno::AGAIN) => Ok(false),
@@ -94,9 +94,9 @@ fn drain(log: &OwnedFd) -> Outcome<bool> {
 }
 
 /// Returns the daemon's CPU time for one change that a hundred subscribers receive, in µs.
-fn cost(home: &Coven, count: usize) -> Outcome<f64> {
+fn cost(home: &Coven, count: usize) -> BenchResult<f64> {
     let (mut requests, task) = task(home)?;
-    let subscribers = (0..SUBSCRIBERS).map(|_| Subscriber::open(home)).collect::<Outcome<Vec<_>>>()?;
+    let subscribers = (0..SUBSCRIBERS).map(|_| Subscriber::open(home)).collect::<BenchResult<Vec<_>>>()?;
     let last = format!("title number {count}");
     let wanted = last.clone();
     let receiving = std::thread::spawn(move || receive(subscribers, wanted.as_bytes()));
@@ -111,7 +111,7 @@ fn cost(home: &Coven, count: usize) -> Outcome<f64> {
 }
 
 /// Reads until every subscriber has received the last event.
-fn receive(mut subscribers: Vec<Subscriber>, last: &[u8]) -> Outcome<()> {
+fn receive(mut subscribers: Vec<Subscriber>, last: &[u8]) -> BenchResult<()> {
     while !subscribers.is_empty() {
         let mut waiting: Vec<PollFd<'_>> =
             subscribers.iter().map(|it| PollFd::new(&it.stream, PollFlags::IN)).collect();
@@ -127,7 +127,7 @@ fn receive(mut subscribers: Vec<Subscriber>, last: &[u8]) -> Outcome<()> {
 }
 
 /// Returns a connection for requests and the path of a task to change.
-fn task(home: &Coven) -> Outcome<(Connection, String)> {
+fn task(home: &Coven) -> BenchResult<(Connection, String)> {
     let mut requests = home.connect()?;
     let body = "A description of the task in a few words. ".repeat(10);
     let record: Value = requests.post(CreateTask::ROUTE.path, &json!({ "title": "a task", "body": body }))?;
@@ -143,7 +143,7 @@ struct Subscriber {
 }
 
 impl Subscriber {
-    fn open(home: &Coven) -> Outcome<Self> {
+    fn open(home: &Coven) -> BenchResult<Self> {
         let mut stream = UnixStream::connect(home.home().join("coven.sock"))?;
         let path = ListEvents::ROUTE.path;
         write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n")?;
@@ -155,7 +155,7 @@ impl Subscriber {
     }
 
     /// Reads once and reports whether the stream contains `wanted`.
-    fn has_received(&mut self, wanted: &[u8]) -> Outcome<bool> {
+    fn has_received(&mut self, wanted: &[u8]) -> BenchResult<bool> {
         const TAIL: usize = 256;
         let count = match self.stream.read(&mut self.buffer) {
             Ok(0) => return Err("the daemon closed a subscription".into()),

@@ -11,13 +11,13 @@ use super::websocket::{Frame, LiveClient};
 use crate::bench::coven::{Coven, Session};
 use crate::bench::report::Row;
 use crate::bench::stats::{Spread, median};
-use crate::bench::{Bench, Outcome, micros};
+use crate::bench::{Bench, BenchResult, micros};
 
 const INTERRUPT: &str = "\u{3}";
 /// Pause between two keys, so that the flood is at full speed for each.
 const PAUSE: Duration = Duration::from_millis(2);
 
-pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
+pub fn measure(bench: &Bench) -> BenchResult<Vec<Row>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("control");
     let listener = UnixListener::bind(&path)?;
@@ -48,7 +48,7 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
 }
 
 /// Returns the median time until the agent receives a ^C, in µs.
-fn interrupts(keyboard: &mut LiveClient, session: &Session, agent: &mut Agent, keys: usize) -> Outcome<f64> {
+fn interrupts(keyboard: &mut LiveClient, session: &Session, agent: &mut Agent, keys: usize) -> BenchResult<f64> {
     let mut times = Vec::with_capacity(keys);
     for _ in 0..keys {
         std::thread::sleep(PAUSE);
@@ -79,11 +79,11 @@ struct Agent {
 }
 
 impl Agent {
-    fn send(&mut self, word: &str) -> Outcome<()> {
+    fn send(&mut self, word: &str) -> BenchResult<()> {
         Ok(writeln!(self.control.get_mut(), "{word}")?)
     }
 
-    fn expect(&mut self, word: &str) -> Outcome<()> {
+    fn expect(&mut self, word: &str) -> BenchResult<()> {
         let mut line = String::new();
         self.control.read_line(&mut line)?;
         if line.trim() == word { Ok(()) } else { Err(format!("the agent answered {line:?}").into()) }

@@ -7,9 +7,9 @@ mod viewers;
 mod websocket;
 
 use super::report::Row;
-use super::{Bench, Outcome};
+use super::{Bench, BenchResult};
 
-pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
+pub fn measure(bench: &Bench) -> BenchResult<Vec<Row>> {
     let mut rows = events::measure(bench)?;
     rows.extend(interrupt::measure(bench)?);
     rows.extend(viewers::measure(bench)?);

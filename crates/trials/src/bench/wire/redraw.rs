@@ -7,9 +7,9 @@ use crate::bench::coven::Coven;
 use crate::bench::program::redrawn;
 use crate::bench::report::Row;
 use crate::bench::stats::Spread;
-use crate::bench::{Bench, Outcome};
+use crate::bench::{Bench, BenchResult};
 
-pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
+pub fn measure(bench: &Bench) -> BenchResult<Vec<Row>> {
     let home = Coven::started(bench, json!({}))?;
     let redraws = bench.scale(100, 10);
     let (mut bytes, mut rows) = (Vec::new(), Vec::new());
@@ -26,7 +26,7 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
 
 /// Returns the bytes that a viewer receives for one redraw. Frames contain the offset they reach and every redraw has
 /// the same size, so the next redraw is requested when the previous one is complete.
-fn per_redraw(bench: &Bench, home: &Coven, mode: &str, redraws: usize) -> Outcome<f64> {
+fn per_redraw(bench: &Bench, home: &Coven, mode: &str, redraws: usize) -> BenchResult<f64> {
     let session = home.launch(&bench.program(&["redraw"]))?;
     let mut viewer = LiveClient::open(home)?;
     let size = redrawn(0).len() as u64;
@@ -43,7 +43,7 @@ fn per_redraw(bench: &Bench, home: &Coven, mode: &str, redraws: usize) -> Outcom
 }
 
 /// Reads until offset `end` of the log. Returns the number of bytes on the wire.
-fn reach(viewer: &mut LiveClient, end: u64) -> Outcome<usize> {
+fn reach(viewer: &mut LiveClient, end: u64) -> BenchResult<usize> {
     let (mut reached, mut total) = (0, 0);
     while reached < end {
         let (offset, size) = match viewer.next()? {

@@ -11,14 +11,14 @@ use crate::bench::flood::Gate;
 use crate::bench::pattern::Kind;
 use crate::bench::report::Row;
 use crate::bench::stats::Spread;
-use crate::bench::{Bench, Outcome};
+use crate::bench::{Bench, BenchResult};
 
 const PAINTING: usize = 10;
 const SILENT: usize = 10;
 /// A viewer paints and acknowledges at the refresh rate of a screen.
 const FRAME_TIME: Duration = Duration::from_millis(16);
 
-pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
+pub fn measure(bench: &Bench) -> BenchResult<Vec<Row>> {
     let bytes = bench.scale(200_000_000, 20_000_000);
     let home = Coven::started(bench, json!({ "compressFinished": false }))?;
     let (mut alone, mut watched) = (Vec::new(), Vec::new());
@@ -34,14 +34,14 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
 }
 
 /// Returns the throughput of the flood in MB/s, after checking the log.
-fn speed(bench: &Bench, home: &Coven, bytes: u64, painting: usize, silent: usize) -> Outcome<f64> {
+fn speed(bench: &Bench, home: &Coven, bytes: u64, painting: usize, silent: usize) -> BenchResult<f64> {
     let gate = Gate::open()?;
     let session = home.launch(&gate.argv(bench, Kind::Plain, bytes))?;
     let mut flood = gate.accept()?;
-    let painters = (0..painting).map(|_| watching(home, &session)).collect::<Outcome<Vec<_>>>()?;
+    let painters = (0..painting).map(|_| watching(home, &session)).collect::<BenchResult<Vec<_>>>()?;
     // They stay connected and never acknowledge.
-    let _silent = (0..silent).map(|_| watching(home, &session)).collect::<Outcome<Vec<_>>>()?;
-    let closers = painters.iter().map(LiveClient::closer).collect::<Outcome<Vec<_>>>()?;
+    let _silent = (0..silent).map(|_| watching(home, &session)).collect::<BenchResult<Vec<_>>>()?;
+    let closers = painters.iter().map(LiveClient::closer).collect::<BenchResult<Vec<_>>>()?;
     let threads: Vec<_> = painters.into_iter().map(|viewer| std::thread::spawn(move || paint(viewer))).collect();
     let took = flood.run()?;
     for closer in closers {
@@ -57,7 +57,7 @@ fn speed(bench: &Bench, home: &Coven, bytes: u64, painting: usize, silent: usize
     Ok(bytes as f64 / 1e6 / took.as_secs_f64())
 }
 
-fn watching(home: &Coven, session: &Session) -> Outcome<LiveClient> {
+fn watching(home: &Coven, session: &Session) -> BenchResult<LiveClient> {
     let mut viewer = LiveClient::open(home)?;
     viewer.watch(session, "bytes")?;
     Ok(viewer)

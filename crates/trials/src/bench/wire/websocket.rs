@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::{self, Message, WebSocket};
 
 use crate::bench::coven::{Coven, Session};
-use crate::bench::{Outcome, pty};
+use crate::bench::{BenchResult, pty};
 
 const SUBSCRIPTION: u32 = 1;
 
@@ -33,7 +33,7 @@ pub enum Frame {
 }
 
 impl LiveClient {
-    pub fn open(home: &Coven) -> Outcome<Self> {
+    pub fn open(home: &Coven) -> BenchResult<Self> {
         let stream = UnixStream::connect(home.home().join("coven.sock"))?;
         stream.set_read_timeout(Some(pty::STEP_TIMEOUT))?;
         let (socket, _) = tungstenite::client(format!("ws://localhost{}", Live::ROUTE.path), stream)?;
@@ -43,7 +43,7 @@ impl LiveClient {
     }
 
     /// Subscribes to a session and waits for its screen. Returns the screen's offset.
-    pub fn watch(&mut self, session: &Session, mode: &str) -> Outcome<u64> {
+    pub fn watch(&mut self, session: &Session, mode: &str) -> BenchResult<u64> {
         self.send(&json!({
             "type": "subscribe", "id": SUBSCRIPTION, "topic": "session", "session_id": session.id, "mode": mode,
         }))?;
@@ -51,15 +51,15 @@ impl LiveClient {
         screen["offset"].as_u64().ok_or_else(|| "the screen frame has no offset".into())
     }
 
-    pub fn input(&mut self, session: &Session, data: &str) -> Outcome<()> {
+    pub fn input(&mut self, session: &Session, data: &str) -> BenchResult<()> {
         self.send(&json!({ "type": "input", "session_id": session.id, "data": data }))
     }
 
-    pub fn ack(&mut self, offset: u64) -> Outcome<()> {
+    pub fn ack(&mut self, offset: u64) -> BenchResult<()> {
         self.send(&json!({ "type": "ack", "id": SUBSCRIPTION, "offset": offset }))
     }
 
-    pub fn next(&mut self) -> Outcome<Frame> {
+    pub fn next(&mut self) -> BenchResult<Frame> {
         loop {
             match self.socket.read()? {
                 Message::Binary(bytes) => {
@@ -75,7 +75,7 @@ impl LiveClient {
         }
     }
 
-    pub fn expect(&mut self, wanted: &str) -> Outcome<Value> {
+    pub fn expect(&mut self, wanted: &str) -> BenchResult<Value> {
         loop {
             if let Frame::Control { message, .. } = self.next()? {
                 match message["type"].as_str() {
@@ -88,11 +88,11 @@ impl LiveClient {
     }
 
     /// Returns a handle to close the connection from another thread.
-    pub fn closer(&self) -> Outcome<UnixStream> {
+    pub fn closer(&self) -> BenchResult<UnixStream> {
         Ok(UnixStream::from(self.socket.get_ref().as_fd().try_clone_to_owned()?))
     }
 
-    fn send(&mut self, message: &Value) -> Outcome<()> {
+    fn send(&mut self, message: &Value) -> BenchResult<()> {
         Ok(self.socket.send(Message::text(message.to_string()))?)
     }
 }

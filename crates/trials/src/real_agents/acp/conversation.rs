@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::super::coven::Coven;
 use super::super::process_table::{self, Process};
-use super::super::{Outcome, eventually};
+use super::super::{TrialResult, eventually};
 use super::rest::Rest;
 
 /// Some agents need almost a minute to start on a busy machine.
@@ -42,7 +42,7 @@ pub struct Turn<'a, 'b> {
 
 impl<'a> Conversation<'a> {
     /// Creates a session; `resume` is the id of an earlier session to resume.
-    pub fn create(coven: &Coven, rest: &'a Rest, harness: &str, resume: Option<&str>) -> Outcome<Self> {
+    pub fn create(coven: &Coven, rest: &'a Rest, harness: &str, resume: Option<&str>) -> TrialResult<Self> {
         let request = CreateSessionRequest {
             harness: Some(harness.to_owned()),
             channel: Some("acp".to_owned()),
@@ -64,22 +64,22 @@ impl<'a> Conversation<'a> {
     }
 
     /// Waits until the agent is ready for prompts.
-    pub fn opened(&self) -> Outcome<AcpStateRecord> {
+    pub fn opened(&self) -> TrialResult<AcpStateRecord> {
         self.wait(HANDSHAKE, "the agent does not become ready", || {
             let agent = self.agent()?;
             Ok((agent.activity == Activity::Idle).then_some(agent))
         })
     }
 
-    pub fn record(&self) -> Outcome<SessionRecord> {
+    pub fn record(&self) -> TrialResult<SessionRecord> {
         self.rest.call(GetSession::of(&self.id))
     }
 
-    pub fn agent(&self) -> Outcome<AcpStateRecord> {
+    pub fn agent(&self) -> TrialResult<AcpStateRecord> {
         self.rest.call(ReadAcpState::of(&self.id))
     }
 
-    pub fn messages(&self, mut after: u64) -> Outcome<Vec<MessageRecord>> {
+    pub fn messages(&self, mut after: u64) -> TrialResult<Vec<MessageRecord>> {
         let mut messages = Vec::new();
         loop {
             let query = MessagesQuery { after: Some(after), limit: Some(1000), ..MessagesQuery::default() };
@@ -92,39 +92,39 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    pub fn prompt(&self, text: &str) -> Outcome<Turn<'a, '_>> {
+    pub fn prompt(&self, text: &str) -> TrialResult<Turn<'a, '_>> {
         let after = self.messages(0)?.iter().map(|message| message.number).max().unwrap_or(0);
         self.rest.call(PromptSession::of(&self.id).body(&PromptRequest { text: text.to_owned() }))?;
         Ok(Turn { conversation: self, prompt: text.to_owned(), after })
     }
 
-    pub fn cancel(&self) -> Outcome<()> {
+    pub fn cancel(&self) -> TrialResult<()> {
         self.rest.call(CancelTurn::of(&self.id)).map(drop)
     }
 
-    pub fn set_mode(&self, mode: &str) -> Outcome<()> {
+    pub fn set_mode(&self, mode: &str) -> TrialResult<()> {
         self.rest.call(ChangeMode::of(&self.id).body(&ModeRequest { mode_id: mode.to_owned() })).map(drop)
     }
 
     /// Returns the inbox items that wait for an answer.
-    pub fn questions(&self) -> Outcome<Vec<InboxItem>> {
+    pub fn questions(&self) -> TrialResult<Vec<InboxItem>> {
         let query = InboxQuery { session: Some(self.id.clone()), ..InboxQuery::default() };
         let inbox = self.rest.call(ListInbox::request().query(&query))?;
         Ok(inbox.items)
     }
 
-    pub fn question(&self, id: &str) -> Outcome<InboxItem> {
+    pub fn question(&self, id: &str) -> TrialResult<InboxItem> {
         self.rest.call(GetInboxItem::of(id))
     }
 
     /// Answers with `allow` or `deny`.
-    pub fn answer(&self, question: &InboxItem, decision: &str) -> Outcome<InboxItem> {
+    pub fn answer(&self, question: &InboxItem, decision: &str) -> TrialResult<InboxItem> {
         let answer = AnswerRequest { decision: Some(decision.to_owned()), ..AnswerRequest::default() };
         self.rest.call(AnswerInboxItem::of(&question.id).body(&answer))
     }
 
     /// Waits until no turn is running.
-    pub fn idle(&self) -> Outcome<AcpStateRecord> {
+    pub fn idle(&self) -> TrialResult<AcpStateRecord> {
         self.wait(TURN, "the turn does not end", || {
             let agent = self.agent()?;
             Ok((agent.activity == Activity::Idle && agent.queued == 0).then_some(agent))
@@ -132,7 +132,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// Cancels a turn that is still running, so that the next check starts with an idle agent.
-    pub fn cancel_running_turn(&self) -> Outcome<()> {
+    pub fn cancel_running_turn(&self) -> TrialResult<()> {
         if self.agent()?.activity != Activity::Idle {
             // It fails only if the turn has just ended by itself.
             let _ = self.cancel();
@@ -147,7 +147,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// Polls until `ask` returns a value. Fails if the session has ended or the time is over.
-    fn wait<T>(&self, within: Duration, trouble: &str, ask: impl Fn() -> Outcome<Option<T>>) -> Outcome<T> {
+    fn wait<T>(&self, within: Duration, trouble: &str, ask: impl Fn() -> TrialResult<Option<T>>) -> TrialResult<T> {
         let found = eventually(within, || match ask() {
             Ok(None) => self.has_ended().map(Err),
             Ok(Some(found)) => Some(Ok(found)),
@@ -184,32 +184,32 @@ fn error(message: &MessageRecord) -> Option<&str> {
 }
 
 impl Turn<'_, '_> {
-    pub fn messages(&self) -> Outcome<Vec<MessageRecord>> {
+    pub fn messages(&self) -> TrialResult<Vec<MessageRecord>> {
         let messages = self.conversation.messages(self.after)?;
         Ok(messages.into_iter().filter(|message| !message.content.is_replayed()).collect())
     }
 
     /// Reports whether the agent has answered the prompt.
-    pub fn is_over(&self) -> Outcome<bool> {
+    pub fn is_over(&self) -> TrialResult<bool> {
         let agent = self.conversation.agent()?;
         Ok(agent.activity == Activity::Idle && agent.queued == 0 && agent.stop_reason.is_some())
     }
 
     /// Returns the agent's text so far.
-    pub fn answer(&self) -> Outcome<String> {
+    pub fn answer(&self) -> TrialResult<String> {
         let messages = self.messages()?;
         Ok(messages.iter().filter(|message| message.role == Role::Agent).filter_map(text).collect())
     }
 
     /// Waits until the answer contains `wanted`.
-    pub fn wait_for(&self, wanted: &str) -> Outcome<()> {
+    pub fn wait_for(&self, wanted: &str) -> TrialResult<()> {
         self.wait_until(&format!("the answer does not contain {wanted:?}"), || {
             Ok(self.answer()?.contains(wanted).then_some(()))
         })
     }
 
     /// Waits until `ask` returns a value; fails if the turn produces an error message.
-    pub fn wait_until<T>(&self, trouble: &str, ask: impl Fn() -> Outcome<Option<T>>) -> Outcome<T> {
+    pub fn wait_until<T>(&self, trouble: &str, ask: impl Fn() -> TrialResult<Option<T>>) -> TrialResult<T> {
         self.conversation.wait(TURN, trouble, || match ask()? {
             Some(found) => Ok(Some(found)),
             None => match self.messages()?.iter().find_map(error) {
@@ -221,7 +221,7 @@ impl Turn<'_, '_> {
 
     /// Returns `None` if the prompt is in the user's messages once and `answer` is in the agent's text once; else the
     /// difference.
-    pub fn flaw(&self, answer: &str) -> Outcome<Option<String>> {
+    pub fn flaw(&self, answer: &str) -> TrialResult<Option<String>> {
         let messages = self.messages()?;
         let prompts = messages.iter().filter(|message| message.role == Role::User).count();
         let is_prompt =

@@ -8,14 +8,14 @@ use coven_harness::trial::Loading;
 use serde_json::Value;
 
 use super::super::report::Check;
-use super::super::{Outcome, death, seconds};
+use super::super::{TrialResult, death, seconds};
 use super::conversation::{Conversation, text};
 use super::evidence::last_lines;
 use super::trial::Trial;
 
 impl Trial<'_> {
     /// Resumes the session of the killed agent in a new one.
-    pub fn load(&self, last_lines_seen: &mut Option<String>) -> Outcome<Check> {
+    pub fn load(&self, last_lines_seen: &mut Option<String>) -> TrialResult<Check> {
         if self.agent.trial.loading == Loading::FromTheNextMinute {
             wait_for_the_next_minute(self.opened_at);
         }
@@ -41,7 +41,7 @@ impl Trial<'_> {
     }
 
     /// Checks the resumed session. Returns the number of replayed messages.
-    fn check_resumed(&self, later: &Conversation) -> Outcome<usize> {
+    fn check_resumed(&self, later: &Conversation) -> TrialResult<usize> {
         let state = later.opened()?;
         if state.agent_session_id != self.state.agent_session_id {
             return Err(format!(

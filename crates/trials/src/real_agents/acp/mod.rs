@@ -17,18 +17,18 @@ use serde_json::json;
 use super::install::Installed;
 use super::stage::{self, Cast};
 use super::tried_agent::{TriedAgent, tried_over_acp};
-use super::{Bench, Outcome, choice};
+use super::{Bench, TrialResult, choice};
 
 pub use row::AcpRow;
 
 pub type AcpAgent = TriedAgent<AcpTrial>;
 
-pub fn choose(names: &[String]) -> Outcome<Vec<AcpAgent>> {
+pub fn choose(names: &[String]) -> TrialResult<Vec<AcpAgent>> {
     choice::choose(tried_over_acp, names)
 }
 
 /// Runs the trial of one agent. An agent that cannot be installed gets a row too, and the other trials continue.
-pub fn one_trial(agent: &AcpAgent, bench: &Bench) -> Outcome<AcpRow> {
+pub fn one_trial(agent: &AcpAgent, bench: &Bench) -> TrialResult<AcpRow> {
     eprintln!("{}", agent.name);
     let installed = match Installed::ensure(&agent.packages, agent.program, &bench.cache) {
         Ok(installed) => installed,

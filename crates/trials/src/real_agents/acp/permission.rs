@@ -8,7 +8,7 @@ use coven_api::message_content::ToolStatus;
 use coven_harness::trial::Cancelling;
 use serde_json::json;
 
-use super::super::Outcome;
+use super::super::TrialResult;
 use super::conversation::Turn;
 use super::trial::Trial;
 
@@ -32,7 +32,7 @@ pub struct Allowed {
 
 impl<'a> Trial<'a> {
     /// Allows every permission request; runs `while_it_waits` before the first answer.
-    pub fn allowed(&self, file: &str, while_it_waits: impl Fn() -> Outcome<()>) -> Outcome<Allowed> {
+    pub fn allowed(&self, file: &str, while_it_waits: impl Fn() -> TrialResult<()>) -> TrialResult<Allowed> {
         let errand = self.errand(file)?;
         let mut asked = 0;
         while let Some(question) = self.next_question(&errand)? {
@@ -59,7 +59,7 @@ impl<'a> Trial<'a> {
     }
 
     /// Denies every permission request. The agent may continue or end the turn.
-    pub fn denied(&self, file: &str) -> Outcome<()> {
+    pub fn denied(&self, file: &str) -> TrialResult<()> {
         let errand = self.errand(file)?;
         let mut asked = 0;
         while let Some(question) = self.next_question(&errand)? {
@@ -75,7 +75,7 @@ impl<'a> Trial<'a> {
     }
 
     /// Cancels the turn during a permission request and checks that the request is cancelled, too.
-    pub fn cancelled_while_it_asks(&self, file: &str) -> Outcome<()> {
+    pub fn cancelled_while_it_asks(&self, file: &str) -> TrialResult<()> {
         let errand = self.errand(file)?;
         let question = self.next_question(&errand)?.ok_or("the agent did not request permission")?;
         self.conversation.cancel()?;
@@ -93,7 +93,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    fn errand(&self, file: &str) -> Outcome<Errand<'a, '_>> {
+    fn errand(&self, file: &str) -> TrialResult<Errand<'a, '_>> {
         let (output, done) = (format!("output-of-{file}"), format!("made-{file}"));
         // The command itself does not contain the printed text.
         let command = format!("touch {file} && printf 'output-%s\\n' of-{file}");
@@ -102,7 +102,7 @@ impl<'a> Trial<'a> {
     }
 
     /// Returns the next permission request, or `None` when the turn is over.
-    fn next_question(&self, errand: &Errand) -> Outcome<Option<InboxItem>> {
+    fn next_question(&self, errand: &Errand) -> TrialResult<Option<InboxItem>> {
         let question = errand.turn.wait_until("neither a permission request nor the end of the turn", || {
             // In this order: a request that arrives in between is found by the next poll.
             let is_over = errand.turn.is_over()?;
@@ -116,7 +116,7 @@ impl<'a> Trial<'a> {
     }
 
     /// Answers a permission request and checks that a second answer is rejected.
-    fn answer(&self, question: &InboxItem, decision: &str) -> Outcome<()> {
+    fn answer(&self, question: &InboxItem, decision: &str) -> TrialResult<()> {
         let prefix = if decision == "allow" { "allow" } else { "reject" };
         let answered = self.conversation.answer(question, decision)?;
         let option = answered.options.iter().find(|option| Some(&option.id) == answered.answer.as_ref());
@@ -132,7 +132,7 @@ impl<'a> Trial<'a> {
 
 /// Checks that no tool call stays open: many agents send no final status for a denied or cancelled call, so coven must
 /// close it.
-fn no_call_is_open(turn: &Turn) -> Outcome<()> {
+fn no_call_is_open(turn: &Turn) -> TrialResult<()> {
     let messages = turn.messages()?;
     let mut tools = messages.iter().filter_map(|message| message.content.tool());
     match tools.find(|tool| !tool.status.is_over()) {

@@ -5,14 +5,14 @@ use std::time::Instant;
 
 use super::super::coven::Coven;
 use super::super::death::DEATH;
-use super::super::{Outcome, eventually, process_table, seconds};
+use super::super::{TrialResult, eventually, process_table, seconds};
 use super::AcpAgent;
 use super::conversation::{Conversation, TURN};
 use super::rest::Rest;
 
 /// Checks that a session fails in bounded time, with the reason and without leftover
 /// processes, if the agent requires an account.
-pub fn is_refused_clearly(agent: &AcpAgent, coven: &Coven, rest: &Rest) -> Outcome<String> {
+pub fn is_refused_clearly(agent: &AcpAgent, coven: &Coven, rest: &Rest) -> TrialResult<String> {
     coven.start()?;
     let started = Instant::now();
     let conversation = Conversation::create(coven, rest, agent.name, None)?;

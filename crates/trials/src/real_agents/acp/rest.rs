@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
-use super::super::Outcome;
+use super::super::TrialResult;
 
 /// No call waits for an agent, so all must be fast.
 const CALL_TIMEOUT: Duration = Duration::from_secs(20);
@@ -21,16 +21,16 @@ pub struct Rest {
 }
 
 impl Rest {
-    pub fn new(socket: PathBuf) -> Outcome<Self> {
+    pub fn new(socket: PathBuf) -> TrialResult<Self> {
         Ok(Self { socket, runtime: tokio::runtime::Builder::new_current_thread().enable_all().build()? })
     }
 
-    pub fn call<E: Endpoint<Response: DeserializeOwned>>(&self, request: Request<E>) -> Outcome<E::Response> {
+    pub fn call<E: Endpoint<Response: DeserializeOwned>>(&self, request: Request<E>) -> TrialResult<E::Response> {
         let name = format!("{} {}", E::ROUTE.method.as_str(), request.target());
         self.with_timeout(&name, async { Client::connect(&self.socket).await?.call(request).await })
     }
 
-    fn with_timeout<T>(&self, name: &str, call: impl Future<Output = Result<T, ClientError>>) -> Outcome<T> {
+    fn with_timeout<T>(&self, name: &str, call: impl Future<Output = Result<T, ClientError>>) -> TrialResult<T> {
         match self.runtime.block_on(async { timeout(CALL_TIMEOUT, call).await }) {
             Err(_) => Err(format!("{name}: no response in {} s", CALL_TIMEOUT.as_secs()).into()),
             Ok(Err(ClientError::Api { status, code, message, .. })) => {

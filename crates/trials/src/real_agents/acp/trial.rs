@@ -8,7 +8,7 @@ use coven_harness::trial::{Asking, Cancelling, Opening, Telling};
 
 use super::super::coven::Coven;
 use super::super::report::{Check, Row as _};
-use super::super::{Outcome, death, seconds};
+use super::super::{TrialResult, death, seconds};
 use super::AcpAgent;
 use super::chunks;
 use super::conversation::Conversation;
@@ -87,13 +87,13 @@ impl Trial<'_> {
         row.load = self.load(&mut row.last_lines).unwrap_or_else(failed);
     }
 
-    fn first_answer(&self) -> Outcome<String> {
+    fn first_answer(&self) -> TrialResult<String> {
         let started = Instant::now();
         self.send_prompt(&self.conversation, "hello")?;
         Ok(seconds(started))
     }
 
-    fn permission(&self, row: &mut AcpRow) -> Outcome<Check> {
+    fn permission(&self, row: &mut AcpRow) -> TrialResult<Check> {
         if let Asking::WhenEscalatedIn(mode) = self.agent.trial.asking {
             self.conversation.set_mode(mode)?;
         }
@@ -113,7 +113,7 @@ impl Trial<'_> {
         Ok(Check::Passed(format!("allowed in {took}, denied")))
     }
 
-    fn cancel(&self) -> Outcome<Check> {
+    fn cancel(&self) -> TrialResult<Check> {
         let turn = self.conversation.prompt("slow 400 100")?;
         turn.wait_for("chunk 3 ")?;
         let started = Instant::now();
@@ -137,7 +137,7 @@ impl Trial<'_> {
     }
 
     /// Kills the daemon during an answer, and again during a permission request.
-    fn survives_the_daemon(&self) -> Outcome<String> {
+    fn survives_the_daemon(&self) -> TrialResult<String> {
         let count = 40;
         let turn = self.conversation.prompt(&format!("slow {count} 250"))?;
         turn.wait_for("chunk 3 ")?;
@@ -171,7 +171,7 @@ impl Trial<'_> {
     }
 
     /// Sends a short prompt and checks that prompt and answer appear once.
-    pub fn send_prompt(&self, conversation: &Conversation, word: &str) -> Outcome<()> {
+    pub fn send_prompt(&self, conversation: &Conversation, word: &str) -> TrialResult<()> {
         let answer = format!("{word}-from-{}", self.agent.name);
         let turn = conversation.prompt(&format!("say {answer}"))?;
         turn.wait_for(&answer)?;

@@ -14,7 +14,7 @@ use coven_harness::trial::PromptBy;
 use super::super::coven::Coven;
 use super::super::process_table::{self, Process};
 use super::super::report::{Check, Row as _};
-use super::super::{Outcome, eventually, seconds};
+use super::super::{TrialResult, eventually, seconds};
 use super::McpAgent;
 use super::agent_row::AgentRow;
 use super::bodies::Bodies;
@@ -72,7 +72,7 @@ impl AgentTrial<'_> {
         }
     }
 
-    fn ask(&self, prompt: &str, row: &mut AgentRow) -> Outcome<Asking> {
+    fn ask(&self, prompt: &str, row: &mut AgentRow) -> TrialResult<Asking> {
         let command = self.command(prompt);
         let session = self.coven.launch_command(&command.iter().map(String::as_str).collect::<Vec<_>>())?;
         let has_ended = || {
@@ -104,7 +104,7 @@ impl AgentTrial<'_> {
     }
 
     /// Checks that the question contains the id of the agent's session.
-    fn is_linked(&self, asking: &Asking) -> Outcome<String> {
+    fn is_linked(&self, asking: &Asking) -> TrialResult<String> {
         let written = self.desk.request(&asking.waiting.id)?["covenSessionId"].take();
         match written == asking.session.id.to_string() && asking.waiting.session == Some(asking.session.id.to_string())
         {
@@ -116,7 +116,7 @@ impl AgentTrial<'_> {
         }
     }
 
-    fn is_answered(&self, asking: &Asking) -> Outcome<String> {
+    fn is_answered(&self, asking: &Asking) -> TrialResult<String> {
         sleep(ANSWER_DELAY.saturating_sub(asking.since.elapsed()));
         let status = self.desk.status(&asking.waiting.id)?;
         if status != "pending" {
@@ -131,14 +131,14 @@ impl AgentTrial<'_> {
     }
 
     /// Kills the agent and checks that its open question is abandoned.
-    fn is_killed(&self, row: &mut AgentRow) -> Outcome<Check> {
+    fn is_killed(&self, row: &mut AgentRow) -> TrialResult<Check> {
         let asking = self.ask("Killed?", row)?;
         let leader = asking.session.pid.and_then(process_table::find).ok_or("the session has no live process")?;
         self.dies(leader.pid, &asking.session.id.to_string(), &asking.waiting.id)
     }
 
     /// The same outside a coven session, where coven does not kill the agent's children.
-    fn is_killed_alone(&self) -> Outcome<Check> {
+    fn is_killed_alone(&self) -> TrialResult<Check> {
         let prompt = "Killed alone?";
         let command = self.command(prompt);
         let mut child = Command::new(&command[0])
@@ -160,7 +160,7 @@ impl AgentTrial<'_> {
         outcome
     }
 
-    fn dies(&self, leader: u32, session: &str, set: &str) -> Outcome<Check> {
+    fn dies(&self, leader: u32, session: &str, set: &str) -> TrialResult<Check> {
         let processes = process_table::session_processes(leader, session);
         process_table::kill(leader);
         if let Ok(took) = self.desk.abandoned(set) {

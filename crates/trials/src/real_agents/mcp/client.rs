@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::super::coven::Coven;
-use super::super::{Outcome, process_table};
+use super::super::{TrialResult, process_table};
 use super::sdk_client::{Script, SdkClient};
 
 const TYPESCRIPT: &str = include_str!("client.mjs");
@@ -32,14 +32,14 @@ pub struct Client {
 
 impl Client {
     /// Starts a client and opens a connection. Returns the client and its `opened` event.
-    pub fn open(sdk: &SdkClient, folder: &Path, coven: &Coven, takes_forms: bool) -> Outcome<(Self, Value)> {
+    pub fn open(sdk: &SdkClient, folder: &Path, coven: &Coven, takes_forms: bool) -> TrialResult<(Self, Value)> {
         let mut client = Self::start(sdk, folder, coven)?;
         client.send_command(&json!({ "do": "open", "form": takes_forms, "modern": sdk.revision }))?;
         let opened = client.wait_for_event("opened")?;
         Ok((client, opened))
     }
 
-    fn start(sdk: &SdkClient, folder: &Path, coven: &Coven) -> Outcome<Self> {
+    fn start(sdk: &SdkClient, folder: &Path, coven: &Coven) -> TrialResult<Self> {
         let mut command = match sdk.script {
             Script::TypeScript { line } => {
                 let script = coven.home.join("client.mjs");
@@ -82,24 +82,24 @@ impl Client {
         Ok(Self { child, input, events, reader: Some(reader), progress: 0 })
     }
 
-    pub fn send_command(&mut self, command: &Value) -> Outcome<()> {
+    pub fn send_command(&mut self, command: &Value) -> TrialResult<()> {
         Ok(writeln!(self.input, "{command}")?)
     }
 
-    pub fn call(&mut self, name: &str, arguments: &Value) -> Outcome<()> {
+    pub fn call(&mut self, name: &str, arguments: &Value) -> TrialResult<()> {
         self.send_command(&json!({ "do": "call", "name": name, "arguments": arguments }))
     }
 
-    pub fn answer_form(&mut self, answer: &Value) -> Outcome<()> {
+    pub fn answer_form(&mut self, answer: &Value) -> TrialResult<()> {
         self.send_command(&json!({ "do": "say", "said": answer }))
     }
 
     /// Waits for the next event of this kind. Fails if the call ends with another event.
-    pub fn wait_for_event(&mut self, kind: &str) -> Outcome<Value> {
+    pub fn wait_for_event(&mut self, kind: &str) -> TrialResult<Value> {
         self.wait_for_event_within(kind, EVENT_TIMEOUT)
     }
 
-    pub fn wait_for_event_within(&mut self, kind: &str, within: Duration) -> Outcome<Value> {
+    pub fn wait_for_event_within(&mut self, kind: &str, within: Duration) -> TrialResult<Value> {
         let deadline = Instant::now() + within;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());

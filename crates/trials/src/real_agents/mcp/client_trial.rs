@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::super::coven::Coven;
 use super::super::report::{Check, Row as _};
-use super::super::{Outcome, seconds};
+use super::super::{TrialResult, seconds};
 use super::client::Client;
 use super::client_row::ClientRow;
 use super::desk::Desk;
@@ -62,11 +62,11 @@ impl ClientTrial<'_> {
         }
     }
 
-    pub fn open(&self, takes_forms: bool) -> Outcome<Client> {
+    pub fn open(&self, takes_forms: bool) -> TrialResult<Client> {
         Ok(Client::open(self.sdk, self.folder, self.coven, takes_forms)?.0)
     }
 
-    fn opens(&self) -> Outcome<String> {
+    fn opens(&self) -> TrialResult<String> {
         let (_client, opened) = Client::open(self.sdk, self.folder, self.coven, false)?;
         let tools = json!([ASK, FETCH, "list_sessions", "read_session"]);
         if opened["tools"] != tools {
@@ -79,7 +79,7 @@ impl ClientTrial<'_> {
         }
     }
 
-    fn answer(&self) -> Outcome<String> {
+    fn answer(&self) -> TrialResult<String> {
         let (mut client, prompt) = (self.open(false)?, "Answered immediately?");
         client.call(ASK, &question(prompt))?;
         let id = self.desk.asked(prompt, || None)?.id;
@@ -94,7 +94,7 @@ impl ClientTrial<'_> {
     }
 
     /// Checks that progress notifications prevent the client's call timeout.
-    fn slow_human(&self) -> Outcome<String> {
+    fn slow_human(&self) -> TrialResult<String> {
         let (mut client, prompt) = (self.open(false)?, "Answered late?");
         client
             .send_command(&json!({ "do": "call", "name": ASK, "arguments": question(prompt), "keep_alive": true }))?;
@@ -112,7 +112,7 @@ impl ClientTrial<'_> {
         })
     }
 
-    fn gives_up(&self) -> Outcome<String> {
+    fn gives_up(&self) -> TrialResult<String> {
         let (mut client, prompt) = (self.open(false)?, "Not waited for?");
         let limit = SHORT_CALL_TIMEOUT.as_millis();
         client
@@ -122,7 +122,7 @@ impl ClientTrial<'_> {
         self.desk.abandoned(&id)
     }
 
-    fn cancels(&self) -> Outcome<String> {
+    fn cancels(&self) -> TrialResult<String> {
         let (mut client, prompt) = (self.open(false)?, "Cancelled?");
         client.call(ASK, &question(prompt))?;
         let id = self.desk.asked(prompt, || None)?.id;
@@ -131,7 +131,7 @@ impl ClientTrial<'_> {
         self.desk.abandoned(&id)
     }
 
-    fn is_killed(&self) -> Outcome<String> {
+    fn is_killed(&self) -> TrialResult<String> {
         let (mut client, prompt) = (self.open(false)?, "Killed?");
         client.call(ASK, &question(prompt))?;
         let id = self.desk.asked(prompt, || None)?.id;
@@ -139,7 +139,7 @@ impl ClientTrial<'_> {
         self.desk.abandoned(&id)
     }
 
-    fn fetches_later(&self) -> Outcome<String> {
+    fn fetches_later(&self) -> TrialResult<String> {
         let (mut client, prompt) = (self.open(false)?, "Answered some day?");
         let mut arguments = question(prompt);
         arguments["nonBlocking"] = json!(true);
@@ -158,7 +158,7 @@ impl ClientTrial<'_> {
         Ok("yes".to_owned())
     }
 
-    fn calls_badly(&self) -> Outcome<String> {
+    fn calls_badly(&self) -> TrialResult<String> {
         let mut client = self.open(false)?;
         client.call(ASK, &json!({}))?;
         let error = client.wait_for_event("error")?.to_string();
@@ -190,14 +190,14 @@ pub fn question(prompt: &str) -> Value {
 }
 
 /// Checks the exact text and the structured data, which the client has validated against the tool's schema.
-fn expect_words(result: &Value, id: &str, prompt: &str) -> Outcome<()> {
+fn expect_words(result: &Value, id: &str, prompt: &str) -> TrialResult<()> {
     let answers = json!([{ "questionIndex": 0, "selected": [], "customText": WORDS }]);
     // Only the single quote is escaped.
     let escaped = WORDS.replace('\'', "\\'");
     expect(result, id, prompt, &format!("Other: '{escaped}'"), &answers)
 }
 
-pub fn expect(result: &Value, id: &str, prompt: &str, said: &str, answers: &Value) -> Outcome<()> {
+pub fn expect(result: &Value, id: &str, prompt: &str, said: &str, answers: &Value) -> TrialResult<()> {
     let short: String = id.chars().take(8).collect();
     let text = format!("[Session: {short} | Questions: 1]\n\nHere are the user's answers:\n\n1. {prompt}\n→ {said}");
     let data = json!({ "sessionId": id, "status": "completed", "answers": answers });

@@ -8,7 +8,7 @@ use coven_api::List;
 use serde_json::Value;
 
 use super::super::coven::Coven;
-use super::super::{Outcome, eventually, seconds};
+use super::super::{TrialResult, eventually, seconds};
 
 /// Some agents need almost a minute to start on a busy machine.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(120);
@@ -33,7 +33,7 @@ impl<'a> Desk<'a> {
     }
 
     /// Waits for the question; fails early if `trouble` returns a reason.
-    pub fn asked(&self, prompt: &str, trouble: impl Fn() -> Option<String>) -> Outcome<Waiting> {
+    pub fn asked(&self, prompt: &str, trouble: impl Fn() -> Option<String>) -> TrialResult<Waiting> {
         let waiting = eventually(QUESTION_TIMEOUT, || match self.find(prompt) {
             Ok(None) => trouble().map(|trouble| Err(trouble.into())),
             Ok(Some(waiting)) => Some(Ok(waiting)),
@@ -44,7 +44,7 @@ impl<'a> Desk<'a> {
         })
     }
 
-    fn find(&self, prompt: &str) -> Outcome<Option<Waiting>> {
+    fn find(&self, prompt: &str) -> TrialResult<Option<Waiting>> {
         let sets: List<Value> = self.coven.json(&["questions", "list", "--json"])?;
         let set = sets.items.into_iter().find(|set| set["questions"][0]["prompt"] == prompt);
         Ok(set.map(|set| {
@@ -53,25 +53,25 @@ impl<'a> Desk<'a> {
         }))
     }
 
-    pub fn answer(&self, id: &str, words: &str) -> Outcome<()> {
+    pub fn answer(&self, id: &str, words: &str) -> TrialResult<()> {
         self.coven.call(&["answer", id, "--text", words]).map(drop)
     }
 
     /// Reads the status from the file: a command could change it, because commands check for orphaned sets.
-    pub fn status(&self, id: &str) -> Outcome<String> {
+    pub fn status(&self, id: &str) -> TrialResult<String> {
         Ok(self.file(id, "status.json")?["status"].as_str().ok_or("status.json has no status")?.to_owned())
     }
 
-    pub fn request(&self, id: &str) -> Outcome<Value> {
+    pub fn request(&self, id: &str) -> TrialResult<Value> {
         self.file(id, "request.json")
     }
 
-    fn file(&self, id: &str, name: &str) -> Outcome<Value> {
+    fn file(&self, id: &str, name: &str) -> TrialResult<Value> {
         Ok(serde_json::from_str(&fs::read_to_string(self.folder.join(id).join(name))?)?)
     }
 
     /// Waits until the set is abandoned. Returns how long that took.
-    pub fn abandoned(&self, id: &str) -> Outcome<String> {
+    pub fn abandoned(&self, id: &str) -> TrialResult<String> {
         let started = Instant::now();
         let is_abandoned = || self.status(id).is_ok_and(|status| status == "abandoned").then_some(());
         match eventually(ABANDON_TIMEOUT, is_abandoned) {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::super::Outcome;
+use super::super::TrialResult;
 use super::super::coven::Coven;
 
 /// Keys under which agents with JSON settings store their servers.
@@ -27,7 +27,7 @@ impl<'a> Entry<'a> {
     }
 
     /// Installs, uninstalls, checks that the file has its old content, and installs again.
-    pub fn install(&self) -> Outcome<String> {
+    pub fn install(&self) -> TrialResult<String> {
         self.call("install")?;
         let text = fs::read_to_string(&self.path)?;
         let program = self.coven.program.to_string_lossy().into_owned();
@@ -47,7 +47,7 @@ impl<'a> Entry<'a> {
     }
 
     /// Uninstalls after the agent has run, because the agent may have rewritten the file.
-    pub fn uninstall(&self) -> Outcome<String> {
+    pub fn uninstall(&self) -> TrialResult<String> {
         let there = fs::read_to_string(&self.path)?;
         self.call("uninstall")?;
         let after = fs::read_to_string(&self.path)?;
@@ -64,13 +64,13 @@ impl<'a> Entry<'a> {
         }
     }
 
-    fn call(&self, verb: &str) -> Outcome<()> {
+    fn call(&self, verb: &str) -> TrialResult<()> {
         self.coven.call(&["mcp", verb, self.agent, "--yes"]).map(drop)
     }
 }
 
 /// Returns JSON settings without the entry and without an empty object of servers.
-fn without_entry(text: &str) -> Outcome<Value> {
+fn without_entry(text: &str) -> TrialResult<Value> {
     let mut settings: Value = serde_json::from_str(text)?;
     for place in SERVER_KEYS {
         if let Some(servers) = settings.get_mut(place).and_then(Value::as_object_mut) {

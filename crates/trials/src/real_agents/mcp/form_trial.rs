@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::super::Outcome;
+use super::super::TrialResult;
 use super::super::report::Check;
 use super::client::Client;
 use super::client_trial::{ASK, ClientTrial, FETCH, expect, question};
@@ -14,7 +14,7 @@ use super::client_trial::{ASK, ClientTrial, FETCH, expect, question};
 const MIN_HUMAN_DELAY: Duration = Duration::from_millis(1500);
 
 impl ClientTrial<'_> {
-    pub fn form_accepted(&self) -> Outcome<String> {
+    pub fn form_accepted(&self) -> TrialResult<String> {
         let prompt = "Said in the form?";
         let (mut client, id) = self.form(prompt)?;
         client.answer_form(&json!({ "action": "accept", "content": { "question_1": "PostgreSQL" } }))?;
@@ -24,7 +24,7 @@ impl ClientTrial<'_> {
     }
 
     /// An immediate decline comes from the client, and the question stays open; a later one comes from the human.
-    pub fn form_declined(&self) -> Outcome<String> {
+    pub fn form_declined(&self) -> TrialResult<String> {
         let decline = json!({ "action": "decline" });
         let prompt = "Declined automatically?";
         let (mut client, id) = self.form(prompt)?;
@@ -42,7 +42,7 @@ impl ClientTrial<'_> {
     }
 
     /// Closing the form leaves the question open elsewhere.
-    pub fn form_closed(&self) -> Outcome<String> {
+    pub fn form_closed(&self) -> TrialResult<String> {
         let prompt = "Closed?";
         let (mut client, id) = self.form(prompt)?;
         client.answer_form(&json!({ "action": "cancel" }))?;
@@ -50,7 +50,7 @@ impl ClientTrial<'_> {
         Ok("still pending".to_owned())
     }
 
-    pub fn answered_elsewhere(&self) -> Outcome<Check> {
+    pub fn answered_elsewhere(&self) -> TrialResult<Check> {
         let prompt = "Answered elsewhere?";
         let (mut client, id) = self.form(prompt)?;
         self.answer_option(&id)?;
@@ -71,7 +71,7 @@ impl ClientTrial<'_> {
     }
 
     /// Asks with a client that supports forms, and waits until its form is open.
-    fn form(&self, prompt: &str) -> Outcome<(Client, String)> {
+    fn form(&self, prompt: &str) -> TrialResult<(Client, String)> {
         let mut client = self.open(true)?;
         client.call(ASK, &question(prompt))?;
         let form = client.wait_for_event("form")?;
@@ -83,7 +83,7 @@ impl ClientTrial<'_> {
     }
 
     /// Checks that the call continues after a form without an answer, then answers elsewhere.
-    fn desk_answers(&self, client: &mut Client, id: &str, prompt: &str) -> Outcome<()> {
+    fn desk_answers(&self, client: &mut Client, id: &str, prompt: &str) -> TrialResult<()> {
         // The server handles requests in order, so it has processed the form's reply before this fetch.
         client.call(FETCH, &json!({ "session_id": id }))?;
         let current = client.wait_for_event("result")?;
@@ -94,11 +94,11 @@ impl ClientTrial<'_> {
         expect_sqlite_answer(&client.wait_for_event("result")?, id, prompt)
     }
 
-    fn answer_option(&self, id: &str) -> Outcome<()> {
+    fn answer_option(&self, id: &str) -> TrialResult<()> {
         self.coven.call(&["answer", id, "--option", "SQLite"]).map(drop)
     }
 
-    fn expect_status(&self, id: &str, wanted: &str) -> Outcome<String> {
+    fn expect_status(&self, id: &str, wanted: &str) -> TrialResult<String> {
         let status = self.desk.status(id)?;
         match status == wanted {
             true => Ok(status),
@@ -108,6 +108,6 @@ impl ClientTrial<'_> {
 }
 
 /// Checks for the answer of `answer_option`, with the option's description.
-fn expect_sqlite_answer(result: &Value, id: &str, prompt: &str) -> Outcome<()> {
+fn expect_sqlite_answer(result: &Value, id: &str, prompt: &str) -> TrialResult<()> {
     expect(result, id, prompt, "SQLite — a file", &json!([{ "questionIndex": 0, "selected": ["SQLite"] }]))
 }

@@ -22,7 +22,7 @@ use super::report::{self, Row};
 use super::stage::{self, Cast};
 use super::stub::BODIES;
 use super::tried_agent::{TriedAgent, tried};
-use super::{Bench, Outcome};
+use super::{Bench, TrialResult};
 
 use agent_row::AgentRow;
 use agent_trial::AgentTrial;
@@ -59,7 +59,7 @@ impl Candidate for Subject {
 /// Number of clients and agents that must pass. All installed ones must pass, too.
 const MUST_PASS: usize = 8;
 
-pub fn choose(names: &[String]) -> Outcome<Vec<Subject>> {
+pub fn choose(names: &[String]) -> TrialResult<Vec<Subject>> {
     choice::choose(all, names)
 }
 
@@ -68,7 +68,7 @@ fn all() -> Vec<Subject> {
     sdk_client::all().into_iter().map(Subject::Client).chain(agents).collect()
 }
 
-pub fn all_trials(subjects: &[Subject], bench: &Bench, is_json: bool) -> Outcome<ExitCode> {
+pub fn all_trials(subjects: &[Subject], bench: &Bench, is_json: bool) -> TrialResult<ExitCode> {
     let (mut clients, mut agents) = (Vec::new(), Vec::new());
     for subject in subjects {
         match subject {
@@ -96,7 +96,7 @@ fn count<R: Row>(rows: &[R], matches: fn(&R) -> bool) -> usize {
 }
 
 /// Runs the trial of one client. A client that cannot be installed gets a row too, and the other trials continue.
-fn client_trial(sdk: &SdkClient, bench: &Bench) -> Outcome<ClientRow> {
+fn client_trial(sdk: &SdkClient, bench: &Bench) -> TrialResult<ClientRow> {
     eprintln!("{}", sdk.name);
     let proof = match sdk.script {
         Script::TypeScript { .. } => "node_modules/@modelcontextprotocol",
@@ -115,7 +115,7 @@ fn client_trial(sdk: &SdkClient, bench: &Bench) -> Outcome<ClientRow> {
     Ok(row)
 }
 
-fn agent_trial(agent: &McpAgent, bench: &Bench) -> Outcome<AgentRow> {
+fn agent_trial(agent: &McpAgent, bench: &Bench) -> TrialResult<AgentRow> {
     eprintln!("{}", agent.name);
     let installed = match Installed::ensure(&agent.packages, agent.program, &bench.cache) {
         Ok(installed) => installed,

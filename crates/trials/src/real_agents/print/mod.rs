@@ -10,18 +10,18 @@ use coven_harness::trial::PrintTrial;
 use super::install::Installed;
 use super::stage::{self, Cast};
 use super::tried_agent::{TriedAgent, tried};
-use super::{Bench, Outcome, choice};
+use super::{Bench, TrialResult, choice};
 
 pub use row::PrintRow;
 
 pub type PrintAgent = TriedAgent<PrintTrial>;
 
-pub fn choose(names: &[String]) -> Outcome<Vec<PrintAgent>> {
+pub fn choose(names: &[String]) -> TrialResult<Vec<PrintAgent>> {
     choice::choose(|| tried(|trial| trial.print.as_ref()), names)
 }
 
 /// Runs the trial of one agent. An agent that cannot be installed gets a row too, and the other trials continue.
-pub fn one_trial(agent: &PrintAgent, bench: &Bench) -> Outcome<PrintRow> {
+pub fn one_trial(agent: &PrintAgent, bench: &Bench) -> TrialResult<PrintRow> {
     eprintln!("{}", agent.name);
     let installed = match Installed::ensure(&agent.packages, agent.program, &bench.cache) {
         Ok(installed) => installed,

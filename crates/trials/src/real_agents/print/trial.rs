@@ -13,7 +13,7 @@ use coven_harness::trial::{Counting, Failing, Streaming};
 use super::super::coven::Coven;
 use super::super::process_table;
 use super::super::report::Check;
-use super::super::{Outcome, eventually, seconds};
+use super::super::{TrialResult, eventually, seconds};
 use super::PrintAgent;
 use super::requests::Requests;
 use super::row::PrintRow;
@@ -63,7 +63,7 @@ pub fn run(agent: &PrintAgent, program: &Path, coven: &Coven, folder: &Path) -> 
 }
 
 impl Trial<'_> {
-    fn version(&self) -> Outcome<String> {
+    fn version(&self) -> TrialResult<String> {
         let output = self.command(self.program).arg("--version").stderr(Stdio::null()).output()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let line = text.lines().map(str::trim).find(|line| !line.is_empty()).ok_or("the agent prints no version")?;
@@ -71,7 +71,7 @@ impl Trial<'_> {
         Ok(line.split([' ', '/']).find(number).unwrap_or(line).trim_end_matches('.').to_owned())
     }
 
-    fn two_turns(&self, row: &mut PrintRow) -> Outcome<()> {
+    fn two_turns(&self, row: &mut PrintRow) -> TrialResult<()> {
         let name = self.agent.name;
         let before = self.requests.bodies();
         self.define(&STRANGER)?;
@@ -94,7 +94,7 @@ impl Trial<'_> {
 
     /// Checks the first turn, which used an agent definition. If the harness takes its own
     /// agents by name, runs another turn with one.
-    fn instructions(&self, before: &BTreeSet<PathBuf>) -> Outcome<String> {
+    fn instructions(&self, before: &BTreeSet<PathBuf>) -> TrialResult<String> {
         let name = self.agent.name;
         if !self.requests.hold_since(before, &[STRANGER.mark, &format!("first-from-{name}")]) {
             return Err("the instructions of the agent definition did not reach the model".into());
@@ -110,7 +110,7 @@ impl Trial<'_> {
         }
     }
 
-    fn define(&self, agent: &Definition) -> Outcome<()> {
+    fn define(&self, agent: &Definition) -> TrialResult<()> {
         let folder = self.requests.folder.join("home").join(agent.folder);
         fs::create_dir_all(&folder)?;
         let Definition { id, mark, .. } = agent;
@@ -118,7 +118,7 @@ impl Trial<'_> {
         Ok(fs::write(folder.join(format!("{id}.md")), text)?)
     }
 
-    fn resumed(&self, first: &Told) -> Outcome<Told> {
+    fn resumed(&self, first: &Told) -> TrialResult<Told> {
         let name = self.agent.name;
         let session = first.session.as_deref().ok_or("the agent reported no session")?;
         let mut args = vec!["--session".to_owned(), session.to_owned()];
@@ -137,7 +137,7 @@ impl Trial<'_> {
         Ok(second)
     }
 
-    fn streams(&self) -> Outcome<Check> {
+    fn streams(&self) -> TrialResult<Check> {
         let result = self.turn(&format!("slow {CHUNKS} {CHUNK_INTERVAL_MS}"), &[])?;
         let last = format!("chunk {CHUNKS}");
         if !result.text.contains("chunk 1 ") || !result.text.contains(&last) {
@@ -152,7 +152,7 @@ impl Trial<'_> {
         }
     }
 
-    fn long_prompt(&self) -> Outcome<Check> {
+    fn long_prompt(&self) -> TrialResult<Check> {
         let answer = format!("long-from-{}", self.agent.name);
         let line = "A line of a long conversation, repeated to reach the length.\n";
         let prompt = format!("{}\nsay {answer}", line.repeat(LONG_PROMPT / line.len()));
@@ -171,7 +171,7 @@ impl Trial<'_> {
     }
 
     /// Interrupts the agent during an answer.
-    fn cancel(&self) -> Outcome<String> {
+    fn cancel(&self) -> TrialResult<String> {
         let before = self.requests.bodies();
         let prompt = "slow 600 100";
         let child = self.start(prompt, &[])?;
@@ -193,7 +193,7 @@ impl Trial<'_> {
         }
     }
 
-    fn failure(&self) -> Outcome<Check> {
+    fn failure(&self) -> TrialResult<Check> {
         let result = self.turn("fail 400 the-model-says-no", &[])?;
         match (result.failure, self.agent.trial.failing) {
             (Some(failure), _) if failure.kind == FailureKind::ExitStatus => {
@@ -212,7 +212,7 @@ impl Trial<'_> {
     }
 
     /// Runs a turn and checks that the answer is exactly the text that the prompt requests.
-    fn answered(&self, prompt: &str, args: &[&str]) -> Outcome<Told> {
+    fn answered(&self, prompt: &str, args: &[&str]) -> TrialResult<Told> {
         let result = self.turn(prompt, args)?;
         match &result.failure {
             Some(failure) => Err(failure.words.clone().into()),
@@ -221,11 +221,11 @@ impl Trial<'_> {
         }
     }
 
-    fn turn(&self, prompt: &str, args: &[&str]) -> Outcome<Told> {
+    fn turn(&self, prompt: &str, args: &[&str]) -> TrialResult<Told> {
         finished(self.start(prompt, args)?)
     }
 
-    fn start(&self, prompt: &str, args: &[&str]) -> Outcome<Child> {
+    fn start(&self, prompt: &str, args: &[&str]) -> TrialResult<Child> {
         let mut child = self
             .command(&std::env::current_exe()?)
             .arg("print-turn")
@@ -251,7 +251,7 @@ impl Trial<'_> {
     }
 }
 
-fn finished(child: Child) -> Outcome<Told> {
+fn finished(child: Child) -> TrialResult<Told> {
     let output = child.wait_with_output()?;
     let text = String::from_utf8_lossy(&output.stdout);
     serde_json::from_str(&text).map_err(|error| format!("print-turn: {error} in {text:?}").into())

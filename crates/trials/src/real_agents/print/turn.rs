@@ -13,7 +13,7 @@ use coven_host::agent_definitions;
 use coven_host::print_mode::{self, Cancel, TurnError, TurnSpec, TurnStatus, run_turn};
 use serde::{Deserialize, Serialize};
 
-use super::super::Outcome;
+use super::super::TrialResult;
 
 /// Longer than any turn of a trial.
 const TIMEOUT: Duration = Duration::from_secs(180);
@@ -75,7 +75,7 @@ pub fn run(args: PrintTurnArgs) -> ExitCode {
     }
 }
 
-fn turn(args: PrintTurnArgs) -> Outcome<Told> {
+fn turn(args: PrintTurnArgs) -> TrialResult<Told> {
     let mut prompt = String::new();
     io::stdin().read_to_string(&mut prompt)?;
     let path = std::env::var_os("PATH");
@@ -138,7 +138,7 @@ fn kind(error: &TurnError) -> FailureKind {
 }
 
 /// Waits for SIGINT on a separate thread: the turn blocks this one.
-fn cancel_on_interrupt(cancel: Cancel) -> Outcome<()> {
+fn cancel_on_interrupt(cancel: Cancel) -> TrialResult<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut interrupts = {
         let _inside = runtime.enter();
