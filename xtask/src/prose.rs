@@ -13,13 +13,22 @@ struct Pattern {
     name: &'static str,
     regex: &'static str,
     ignores_case: bool,
+    /// Lines of code that match but are not prose.
+    except: Option<&'static str>,
     /// The number of lines at commit c49db7f, before the texts were edited.
     before: usize,
 }
 
 const fn pattern(name: &'static str, regex: &'static str, ignores_case: bool, before: usize) -> Pattern {
-    Pattern { name, regex, ignores_case, before }
+    Pattern { name, regex, ignores_case, except: None, before }
 }
+
+/// A transaction starts with the method `begin` of the store and with SQL's `BEGIN`: names, not wording. The number at
+/// c49db7f leaves the same lines out.
+const BEGIN: Pattern = Pattern {
+    except: Some(r#"[.:]begin\(|fn begin\(|"BEGIN( IMMEDIATE)?[";]"#),
+    ..pattern("begin", r"\b(begins?|began|begun|beginning)\b", true, 387)
+};
 
 const PATTERNS: [Pattern; 15] = [
     pattern("-body pronouns", r"\b(no|some|any|every)body\b", true, 470),
@@ -29,7 +38,7 @@ const PATTERNS: [Pattern; 15] = [
     pattern("stand for state", r"\b(stands?|stood) [a-z]", true, 193),
     pattern("is no", r"\b(is|are|was|were) no [a-z]", true, 148),
     pattern("any more", r"\bany more\b", true, 91),
-    pattern("begin", r"\b(begins?|began|begun|beginning)\b", true, 512),
+    BEGIN,
     pattern("of its own", r"\bof (its|their|our|his) own\b", true, 138),
     pattern("what-clauses", r"\bwhat (is|was|it|came|comes|went|goes|waits|stands|they|becomes|became)\b", true, 855),
     pattern("message with it", r#""[Ii]ts? [a-z]+ [a-z]"#, false, 433),
@@ -82,6 +91,7 @@ pub fn run(args: &ProseArgs) -> ExitCode {
     }
     let before: usize = PATTERNS.iter().map(|pattern| pattern.before).sum();
     println!("{:<18} {total:>6} {before:>8}\n", "all");
+    println!("`begin` is counted without calls of a method `begin` and without SQL.\n");
     let mut files: Vec<_> = files.into_iter().collect();
     files.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     println!("The files with the most of them:");
@@ -94,7 +104,11 @@ pub fn run(args: &ProseArgs) -> ExitCode {
 /// Each as `FILE:LINE:TEXT`. This file is left out, because it contains the patterns.
 fn matching_lines(pattern: &Pattern, path: Option<&str>) -> std::io::Result<Vec<String>> {
     let mut command = Command::new("git");
-    command.args(["grep", "-nE"]).args(pattern.ignores_case.then_some("-i")).args(["-e", pattern.regex, "--"]);
+    command.args(["grep", "-nE"]).args(pattern.ignores_case.then_some("-i")).args(["-e", pattern.regex]);
+    if let Some(except) = pattern.except {
+        command.args(["--and", "--not", "-e", except]);
+    }
+    command.arg("--");
     let within = path.map(|path| path.trim_end_matches('/').to_owned() + "/").unwrap_or_default();
     command.args([format!("{within}*.rs"), format!("{within}*.md"), ":!xtask/src/prose.rs".to_owned()]);
     let output = command.current_dir(root()).output()?;
