@@ -2,12 +2,16 @@
 
 use std::process::ExitCode;
 
+use coven_api::SessionRecord;
 use coven_api::routes::{Endpoint, FinishSession, WaitSession};
+use coven_client::ClientError;
+use coven_domain::session::SessionState;
 
-use super::{SessionsArg, each, print_record};
+use super::{SessionsArg, each, print_json};
 use crate::command_line::Place;
 use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
+use crate::{format, output};
 
 /// Ends a running session and marks it as completed
 #[derive(Debug, clap::Args)]
@@ -27,8 +31,25 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         each(&args.sessions.ids, async |id| {
             let asked = link.call(FinishSession::of(id)).await?;
             let body = link.bytes(WaitSession::of(&asked.id.to_string())).await?;
-            print_record(&body, args.json, "finished")
+            if args.json {
+                return print_json(&body);
+            }
+            let session: SessionRecord = serde_json::from_slice(&body).map_err(ClientError::from)?;
+            output::line(format_args!(
+                "finished: {} ({}) {}",
+                format::sanitize_line(&session.title),
+                how_it_ended(&session),
+                session.id
+            ))
         })
         .await
     })
+}
+
+/// Formats the end of a session. The exit code of an agent that was asked to end is the signal's, not a failure.
+fn how_it_ended(session: &SessionRecord) -> String {
+    match (session.status, session.exit_code) {
+        (SessionState::Completed, Some(code)) if code != 0 => format!("{}, ended on request", session.status),
+        _ => format::status(session),
+    }
 }

@@ -86,6 +86,14 @@ fn the_viewer_of_a_killed_session_reports_the_kill_and_not_an_exit_code() {
 }
 
 #[test]
+fn a_finished_session_was_ended_on_request_and_did_not_fail() {
+    let home = TestHome::started();
+    let id = home.launch("hang").id;
+    let shown = home.coven(&["finish", &id]).expect_success();
+    assert!(shown.contains("(completed, ended on request)"), "{shown}");
+}
+
+#[test]
 fn a_task_for_a_harness_that_does_not_exist_is_refused() {
     let home = TestHome::started();
     let message = home.coven(&["task", "add", "Fix it", "--harness", "cluade"]).expect_failure(2);
