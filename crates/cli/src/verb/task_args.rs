@@ -208,7 +208,10 @@ pub(super) enum Verb {
     },
     /// Stops the agent of a task and blocks the task for a human
     #[command(after_help = "Examples:
-  coven task block 1a2b --reason \"needs a decision\"")]
+  coven task block 1a2b --reason \"needs a decision\"
+
+Only a task in progress can be blocked. An open task has no agent to stop; close it with
+`coven task close` if it must not be started.")]
     Block {
         /// Task id or unique prefix
         #[arg(value_name = "ID")]
