@@ -239,7 +239,7 @@ fn client_hint(error: &ClientError) -> &'static str {
             Some(ErrorCode::SessionNotLive) => "View it with `coven attach <id>`",
             Some(ErrorCode::UnknownHarness) => "List them with `coven harness list`",
             Some(ErrorCode::RepoNotFound) => "List them with `coven repo list`",
-            Some(ErrorCode::RepoInUse) => "End its sessions first; list them with `coven sessions`",
+            Some(ErrorCode::RepoInUse) => "List them with `coven sessions`",
             Some(ErrorCode::InboxItemNotFound) => {
                 "List pending items with `coven inbox`, all items with `coven inbox --all`"
             }
