@@ -15,7 +15,7 @@ use crate::workflow::WorkflowRun;
 use crate::{SessionId, Timestamp};
 
 /// Every kind of event and its meaning. Programs rely on the names.
-pub const KINDS: [(&str, &str); 86] = [
+pub const KINDS: [(&str, &str); 87] = [
     ("session.created", "a session was created; its harness is not running yet"),
     ("session.launching", "the session's harness is being started"),
     ("session.running", "the session's harness is running"),
@@ -56,6 +56,7 @@ pub const KINDS: [(&str, &str); 86] = [
     ("question_set.abandoned", "the program that asked has exited"),
     ("question_set.dismissed", "the set was removed from the list"),
     ("repo.added", "a repository was added"),
+    ("repo.renamed", "a repository was added again with another name"),
     ("repo.removed", "a repository was removed; its sessions stay"),
     ("task.created", "a task was created"),
     ("task.imported", "a task was imported from an older store"),

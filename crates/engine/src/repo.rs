@@ -15,8 +15,8 @@ use super::Engine;
 use crate::error::EngineError;
 
 impl Engine {
-    /// Registers the Git repository that contains `path`, or returns the registered one. The second value is true if it is
-    /// new.
+    /// Registers the Git repository that contains `path`. A repository that is already registered is returned, and gets
+    /// the name if one is given. The second value is true if the repository is new.
     pub async fn add_repo(&self, path: &Path, name: Option<&str>) -> Result<(Repo, bool), EngineError> {
         if !path.is_absolute() {
             return Err(EngineError::Invalid(format!(
@@ -26,9 +26,7 @@ impl Engine {
         }
         let name = name.map(Title::parse).transpose()?.map(Title::into_string);
         let top = self.top_of(path).await?;
-        let name = name.unwrap_or_else(|| {
-            top.file_name().map_or_else(|| "repo".to_owned(), |name| name.to_string_lossy().into_owned())
-        });
+        let folder_name = || top.file_name().map_or_else(|| "repo".into(), |name| name.to_string_lossy().into_owned());
         let now = clock::now();
         let Some(text) = top.to_str() else {
             return Err(EngineError::Invalid(format!("path: {} is not UTF-8; rename the folder", top.display())));
@@ -36,14 +34,20 @@ impl Engine {
         let mut tx = self.store.begin().await?;
         if let Some(mut repo) = tx.repo_at(text).await? {
             if repo.removed_at.take().is_some() {
-                repo.name = name;
+                repo.name = name.unwrap_or_else(folder_name);
                 tx.record(Change::RepoChanged { repo: repo.clone(), event: "added" }, now).await?;
                 self.commit(tx).await?;
                 return Ok((repo, true));
             }
+            if let Some(name) = name.filter(|name| *name != repo.name) {
+                repo.name = name;
+                tx.record(Change::RepoChanged { repo: repo.clone(), event: "renamed" }, now).await?;
+                self.commit(tx).await?;
+            }
             return Ok((repo, false));
         }
         let id = RepoId::from_uuid(Uuid::new_v4());
+        let name = name.unwrap_or_else(folder_name);
         let repo = Repo { id, name, path: text.to_owned(), created_at: now, removed_at: None };
         tx.record(Change::RepoAdded(repo.clone()), now).await?;
         self.commit(tx).await?;

@@ -41,7 +41,9 @@ enum Verb {
     /// Registers a repository
     #[command(after_help = "Examples:
   coven repo add
-  coven repo add ~/src/parser --name parser")]
+  coven repo add ~/src/parser --name parser
+
+A repository that is already registered keeps its id; --name renames it.")]
     Add {
         /// Folder in the repository [default: the current folder]
         path: Option<PathBuf>,
@@ -104,11 +106,17 @@ async fn add(
     name: Option<String>,
     as_json: bool,
 ) -> Result<(), Failure> {
+    let has_name = name.is_some();
     let request = AddRepoRequest { path: folder(path)?, name };
     let answer = link.stream(AddRepo::request().body(&request)).await?;
     let is_new = answer.status() == 201;
     let body = answer.read_to_end(MAX_RECORD_BYTES).await?;
-    print(&body, as_json, if is_new { "added" } else { "already registered" })
+    let what_happened = match (is_new, has_name) {
+        (true, _) => "added",
+        (false, true) => "already registered, name set",
+        (false, false) => "already registered",
+    };
+    print(&body, as_json, what_happened)
 }
 
 fn print(body: &[u8], as_json: bool, what_happened: &str) -> Result<(), Failure> {

@@ -62,13 +62,21 @@ fn agent_11_repos_are_registered_listed_and_removed() {
     assert_eq!((repo.name.as_str(), &repo.path), ("app", &path));
     assert!(is_uuid(&repo.id) && is_iso_time(&repo.created_at), "{repo:?}");
     let again = home.post("/api/repos", &json!({ "path": folder, "name": "other" }));
-    assert_eq!((again.status, again.json::<RepoRecord>().id), (200, repo.id.clone()));
+    let renamed: RepoRecord = again.json();
+    assert_eq!((again.status, renamed.id.as_str(), renamed.name.as_str()), (200, repo.id.as_str(), "other"));
+    let unchanged: RepoRecord = home.post("/api/repos", &json!({ "path": folder })).json();
+    assert_eq!(unchanged.name, "other", "without a name it stays");
+    assert_eq!(home.events_since("0").items.iter().filter(|it| it.kind == "repo.renamed").count(), 1);
+    let shown = home.coven(&["repo", "add", &path, "--name", "third"]).expect_success();
+    assert!(shown.starts_with("already registered, name set: third ("), "{shown}");
     assert_eq!(home.read::<RepoRecord>(&format!("/api/repos/{}", repo.id)).id, repo.id);
     assert_eq!(home.read::<RepoList>("/api/repos").repos.len(), 1);
 
     let session = home.open(&repo);
     let remove = || home.request(Method::DELETE, &format!("/api/repos/{}", repo.id), None);
     remove().expect_error(409, "repo_in_use");
+    let message = home.coven(&["repo", "remove", &path]).expect_failure(1);
+    assert_eq!(message.matches("first").count(), 1, "the advice is given once: {message}");
     home.cancel_session(&session.id);
     home.wait_for_end(&session.id);
     assert_eq!(remove().status, 200);
