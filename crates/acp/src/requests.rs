@@ -145,7 +145,7 @@ impl Machine {
         effects.has_new_state = true;
     }
 
-    /// Sends the decision of a human or a rule to the agent. Returns false if the request is no longer open.
+    /// Sends the decision of a human or a rule to the agent. Returns false if the request has been closed.
     pub fn decide(&mut self, permission: RequestId, option: Option<&str>, effects: &mut Effects) -> bool {
         let Some(id) = self.state.permission_requests.remove(&permission) else { return false };
         effects.has_new_state = true;

@@ -104,6 +104,6 @@ pub struct EntriesQuery {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "EntryList"))]
 pub struct EntriesResponse {
     pub entries: Vec<EntryRecord>,
-    /// The `after` of the next page, also where there is no entry yet.
+    /// The `after` of the next page, even if no entry follows yet.
     pub next: u64,
 }

@@ -32,6 +32,6 @@ pub struct HealthResponse {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct StopRequest {
-    /// End all sessions too; without it they go on and the next daemon takes them over.
+    /// End all sessions too; without it they keep running and the next daemon adopts them.
     pub kill_sessions: bool,
 }

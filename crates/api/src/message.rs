@@ -68,7 +68,7 @@ impl MessagesQuery {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "MessageList"))]
 pub struct MessagesResponse {
     pub items: Vec<MessageRecord>,
-    /// The `after` of the next page, also where there is no message yet.
+    /// The `after` of the next page, even if no message follows yet.
     pub next: u64,
 }
 

@@ -99,7 +99,7 @@ pub struct ToolCall {
     pub status: ToolStatus,
     #[cfg_attr(feature = "schema", schemars(with = "JsonValue"))]
     pub args: Value,
-    /// Null while there is no output.
+    /// Null before the first output.
     pub result: Option<ToolResult>,
     /// The files that the call is about.
     pub locations: Vec<ToolLocation>,

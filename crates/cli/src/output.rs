@@ -36,7 +36,7 @@ pub fn record(value: &impl serde::Serialize) -> Result<(), Failure> {
 
 /// Writes one line for people to standard error.
 pub fn note(text: Arguments<'_>) {
-    // There is no place left to report a failure of standard error.
+    // Nothing is left to report a failure of standard error.
     let _ = io::stderr().lock().write_all(readable(&format!("{text}\n")).as_bytes());
 }
 

@@ -26,7 +26,7 @@ pub struct Caller {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Traced {
     Yes,
-    /// Over TCP there is no process to inspect.
+    /// Over TCP the process of the caller is unknown.
     NoProcess,
     /// The process that connected has ended, or runs where this daemon cannot see it.
     Hidden,

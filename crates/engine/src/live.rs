@@ -126,7 +126,7 @@ impl UnstoredEntries {
     /// Adds an entry for output that the holder wrote to the log but not to the journal, because it was killed.
     pub fn append_unjournaled_output(&mut self, dir: &std::path::Path, now: coven_domain::Timestamp) {
         let end = super::log_file::LogFile::new(dir).range().map_or(0, |range| range.end);
-        // Without a start there was no output.
+        // Without a start the harness wrote no output.
         if self.started.is_none() || end <= self.end {
             return;
         }

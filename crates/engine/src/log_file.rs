@@ -46,7 +46,7 @@ impl LogFile {
         Self { dir: dir.to_owned(), reader: Reader::new(dir) }
     }
 
-    /// Returns the range of bytes in the log; empty if there is no log.
+    /// Returns the range of bytes in the log; empty without a log.
     pub fn range(&self) -> io::Result<std::ops::Range<u64>> {
         match self.reader.range() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0..0),

@@ -192,7 +192,7 @@ impl SessionView {
     /// Keeps a subscriber that may jump to the frames of a screen while its session floods. Returns true if there is
     /// nothing to read now: it waited, or jumped.
     async fn is_paced(&mut self, acked: u64) -> Result<bool, EngineError> {
-        // Without a model there is no screen to jump to: an ended session is sent as fast as the subscriber reads.
+        // Without a model the daemon has no screen to jump to: an ended session is sent as fast as the subscriber reads.
         if self.source.model().is_none() {
             return Ok(false);
         }

@@ -39,7 +39,7 @@ pub struct Finding {
     pub input: PathBuf,
 }
 
-/// Runs every target and prints progress and findings. Returns true if there are no findings.
+/// Runs every target and prints progress and findings. Returns true without findings.
 pub fn run(plan: &Plan<'_>) -> io::Result<bool> {
     let mut is_clean = true;
     for target in &plan.targets {

@@ -180,7 +180,7 @@ impl<S: Segment> Reader<S> {
         Ok(*first..last.saturating_add(length))
     }
 
-    /// Reads from `offset`, at most to the end of one segment or frame. Returns 0 if there are no bytes (yet).
+    /// Reads from `offset`, at most to the end of one segment or frame. Returns 0 if the log has no bytes there (yet).
     pub fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         if let Some((start, segment)) = &mut self.open
             && offset >= *start

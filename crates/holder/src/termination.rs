@@ -132,7 +132,7 @@ fn kill_descendants() {
 }
 
 /// Signals the terminal's foreground process group, because a shell gives each job its own group. Falls back to the
-/// harness's group if there is no terminal or the foreground group does not belong to this session.
+/// harness's group without a terminal or if the foreground group does not belong to this session.
 pub fn signal_foreground(terminal: impl AsFd, leader: u32, signal: Signal) {
     let foreground = rustix::termios::tcgetpgrp(terminal).map(|group| group.as_raw_pid().cast_unsigned());
     let is_ours = |group: &u32| process::descendants(std::process::id()).iter().any(|it| it.group == *group);

@@ -6,7 +6,7 @@ use coven_engine::log_file::LogFile;
 use coven_holder::JOURNAL;
 use coven_holder::journal::{JournalReader, Record, Stamped};
 
-/// Returns every complete record of a session's journal, or none if there is no journal.
+/// Returns every complete record of a session's journal, or none without a journal.
 pub fn records(session_dir: &Path) -> Vec<Stamped> {
     let Ok(mut reader) = JournalReader::open(&session_dir.join(JOURNAL)) else { return Vec::new() };
     let mut all = Vec::new();

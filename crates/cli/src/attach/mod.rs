@@ -34,7 +34,7 @@ use crate::{format, log_check, output, own_session};
 
 /// How long to wait for the first screen.
 const SCREEN_TIMEOUT: Duration = Duration::from_secs(2);
-/// Bytes shown from the end of the log if there is no screen in time.
+/// Bytes shown from the end of the log if the daemon sends no screen in time.
 const TAIL_BYTES: u64 = 64 << 10;
 
 /// Where the output starts.

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 /// Reports the screen has not taken yet. When it is full the thread waits, the daemon's event stream with it; the
 /// daemon may then drop us or send a gap, and everything is read anew.
 const REPORTS: usize = 256;
-/// Requests not begun yet. When it is full the next one is refused with a message.
+/// Requests not started yet. When it is full the next one is refused with a message.
 const REQUESTS: usize = 64;
 const REQUESTS_AT_ONCE: usize = 16;
 /// How long leaving the screen waits for requests under way.

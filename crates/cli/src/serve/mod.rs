@@ -333,7 +333,7 @@ fn tcp_guard(http: &HttpConfig, token: String, address: SocketAddr) -> Guard {
     Guard::Tcp { token, hosts, origins: http.allowed_origins.clone() }
 }
 
-/// Returns the home's token; creates one if there is no valid token.
+/// Returns the home's token; creates one if the home has no valid token.
 fn write_token(path: &Path) -> io::Result<String> {
     // Rejects a symbolic link, whose target would be overwritten.
     let mut file = trust::open_own(path)?;

@@ -46,7 +46,7 @@ impl Input {
             .with_edit_mode(Box::new(Pasting(Emacs::default())))
             .with_ansi_colors(output::has_colours())
             .use_bracketed_paste(true);
-        // If the file cannot be used, there is no history.
+        // If the file cannot be used, the editor has no history.
         if make_private(&history).is_ok()
             && let Ok(history) = FileBackedHistory::with_file(HISTORY_LINES, history)
         {

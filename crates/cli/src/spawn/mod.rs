@@ -116,7 +116,7 @@ pub fn run_interactive(conversations: Conversations, place: &Place, wanted: Spaw
             Ok(agent) => Some(agent),
             Err(_) => {
                 let name = format::sanitize_line(&name);
-                output::note(format_args!("agent '{name}' is no longer defined; continuing without it"));
+                output::note(format_args!("agent '{name}' no longer exists; continuing without it"));
                 None
             }
         },

@@ -57,7 +57,7 @@ pub fn run(mut open: OpenConversation, is_resumed: bool) -> Result<ExitCode, Fai
                             break next;
                         }
                     }
-                    None => failure::print_error("there is no failed message to retry"),
+                    None => failure::print_error("no failed message to retry"),
                 },
                 Some(Command::Agent(Some(agent))) => {
                     if change_agent(&mut open, &agent)? {
@@ -299,13 +299,13 @@ fn run_command(open: &mut OpenConversation, command: Command) -> Result<ReplActi
             let last = open.loaded.transcript.turns.iter().rev().find(|turn| turn.role == TurnRole::Assistant);
             match last {
                 Some(turn) => page(&format::readable(&turn.content))?,
-                None => failure::print_error("there is no answer yet"),
+                None => failure::print_error("no answer yet"),
             }
         }
         Command::Clear => {
             save(open, vec![Line::Clear { timestamp: clock::now() }]);
             open.context = open.loaded.transcript.context();
-            output::note(format_args!("earlier turns are no longer in the context; the file still has them"));
+            output::note(format_args!("earlier turns have left the context; the file still has them"));
         }
         Command::Stats => stats(open)?,
         Command::Export(None) => failure::print_error("Usage: /export FILE"),
@@ -356,7 +356,7 @@ fn history(open: &OpenConversation, count: usize) -> Result<(), Failure> {
         text.push_str(&format!("{:>4}  {:<9}  {}  {preview}{cut_off}\n", index + 1, turn.role, turn.timestamp));
     }
     match text.is_empty() {
-        true => output::line(format_args!("there are no turns yet")),
+        true => output::line(format_args!("no turns yet")),
         false => page(&text),
     }
 }
@@ -411,7 +411,7 @@ fn write_file(file: &str, text: &str, done: &str) -> Result<(), Failure> {
     }
 }
 
-/// Starts a new conversation with another agent. Returns false if there is no such agent.
+/// Starts a new conversation with another agent. Returns false if the agent does not exist.
 fn change_agent(open: &mut OpenConversation, name: &str) -> Result<bool, Failure> {
     let agent = match known_agent(name, &open.settings) {
         Ok(agent) => agent,

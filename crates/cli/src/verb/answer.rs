@@ -67,7 +67,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns whether the bell is enabled: by the home's config, or by default if there is no home.
+/// Returns whether the bell is enabled: by the home's config, or by default without a home.
 fn is_bell_enabled(place: &Place) -> bool {
     place.home().map_or(NotificationsConfig::default().bell, |home| inbox_alerts::is_bell_enabled(&home))
 }

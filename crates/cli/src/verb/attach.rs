@@ -47,7 +47,7 @@ fn newest_session(home: &Home) -> Result<String, Failure> {
         return Ok(running.id.to_string());
     }
     let ended = newest(home, with_status("completed,failed,killed,orphaned"))?
-        .ok_or_else(|| Failure::not_found("there is no session yet", "Start one with `coven run`"))?;
+        .ok_or_else(|| Failure::not_found("no session exists yet", "Start one with `coven run`"))?;
     output::note(format_args!("{}", named("no session is running; showing the newest ended one", &ended)));
     Ok(ended.id.to_string())
 }

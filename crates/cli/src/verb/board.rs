@@ -89,7 +89,7 @@ async fn print(home: &Home, args: Args) -> Result<ExitCode, Failure> {
     let tasks = once::read(&mut link, args.no_closed).await?;
     if args.json {
         let page = once::json(&tasks, list, after.as_deref(), args.limit).map_err(ClientError::from)?;
-        let gone = || Failure::usage("cursor: the last task of the previous page is no longer on the board", advice);
+        let gone = || Failure::usage("cursor: the last task of the previous page has left the board", advice);
         print_json(&page.ok_or_else(gone)?)?;
     } else {
         let width = output::terminal_size().map(|(_, cols)| usize::from(cols));

@@ -29,7 +29,7 @@ pub fn run(args: &Args, home: &Home) -> Result<(), Failure> {
     let folder = home.logs_dir();
     let newest = log_files(&folder).pop().ok_or_else(|| {
         Failure::failed(
-            format!("there is no log in {}", folder.display()),
+            format!("{} contains no log", folder.display()),
             "The daemon has not run yet; start it with `coven daemon start`",
         )
     })?;
@@ -68,7 +68,7 @@ impl LogReader {
         Ok(())
     }
 
-    /// Returns the next bytes; none if there are no new ones.
+    /// Returns the next bytes; empty if the file has not grown.
     fn read(&mut self) -> Result<Vec<u8>, Failure> {
         // Listed before reading: once a newer file exists, the daemon no longer writes to this one.
         let newer = self.path.parent().and_then(|folder| log_files(folder).into_iter().find(|path| *path > self.path));

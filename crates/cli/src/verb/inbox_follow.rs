@@ -97,7 +97,7 @@ impl ShownItems {
         Ok(())
     }
 
-    /// Prints an item that became pending or is no longer pending.
+    /// Prints an item that became pending or stopped being pending.
     fn update_item(&mut self, id: &str, item: Option<InboxItem>) -> Result<(), Failure> {
         let waiting = item.as_ref().filter(|item| item.status == InboxStatus::Pending);
         let is_wanted =

@@ -120,7 +120,7 @@ impl NewestArg {
         if let Some(id) = self.id {
             return Ok(id);
         }
-        let none = || Failure::not_found("there is no session yet", "Start one with `coven run`");
+        let none = || Failure::not_found("no session exists yet", "Start one with `coven run`");
         newest(home, filter)?.map(|record| record.id.to_string()).ok_or_else(none)
     }
 }

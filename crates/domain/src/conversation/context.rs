@@ -304,11 +304,11 @@ mod tests {
     #[test]
     fn a_huge_turn_loses_its_middle_before_other_turns_are_dropped() {
         let mut turns = turns(4, 40);
-        turns[2].content = format!("begin {} end", "y".repeat(1_000_000));
+        turns[2].content = format!("start {} end", "y".repeat(1_000_000));
         let mut context = all(&turns);
         let fitted = context.fit(&turns, "hm", 1000);
         assert_eq!((fitted.trimmed, fitted.is_cut), (None, true));
-        assert!(fitted.prompt.contains("User: begin yyy") && fitted.prompt.contains("yyy end\n\n"));
+        assert!(fitted.prompt.contains("User: start yyy") && fitted.prompt.contains("yyy end\n\n"));
         assert!(
             fitted.prompt.contains("\n\n[the middle of 1000010 characters is left out here]\n\n"),
             "{}",

@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn chat_03_the_context_contains_the_turns_in_order() {
         let mut transcript = transcript();
-        assert_eq!(prompt(&transcript), "next", "there are no earlier turns");
+        assert_eq!(prompt(&transcript), "next", "without earlier turns");
         add_turns(&mut transcript, &["one", "two"]);
         assert_eq!(prompt(&transcript), "User: one\n\nAssistant: two\n\nUser: next");
     }

@@ -74,7 +74,7 @@ async fn store_15_a_claim_changes_nothing_if_any_store_call_fails() {
         }
         assert_eq!(store.state_page(None, usize::MAX).await.expect("read state"), before, "after call {failed} failed");
     }
-    // Begin, task, dependencies, number of tasks in progress, three rows, commit.
+    // The transaction, task, dependencies, number of tasks in progress, three rows, commit.
     assert_eq!(failed, 8);
     let after = store.state_page(None, usize::MAX).await.expect("read state");
     assert_eq!((after.agents.len(), after.workflows.len(), after.event_number), (1, 1, before.event_number + 3));

@@ -315,7 +315,7 @@ impl Engine {
         Ok((self.wait_for_end(id).await?, refusal))
     }
 
-    /// Waits until an ACP agent has answered, then ends its session. Returns the stop reason if there was no answer.
+    /// Waits until an ACP agent has answered, then ends its session. Returns the stop reason if the agent did not answer.
     async fn finish_after_turn(self: &Arc<Self>, id: SessionId) -> Option<String> {
         let live = self.live_session(id)?;
         let acp = live.acp.clone()?;

@@ -79,7 +79,7 @@ pub fn never() -> Cancel {
     Cancel::new().expect("two descriptors")
 }
 
-/// Polls until `check` succeeds; there are no events for the state of other processes.
+/// Polls until `check` succeeds; no event reports the state of other processes.
 pub fn eventually<T>(what: &str, mut check: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + TIMEOUT;
     loop {

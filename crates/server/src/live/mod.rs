@@ -320,7 +320,7 @@ fn invalid(why: impl Into<String>) -> ApiError {
 }
 
 fn not_subscribed(id: u32) -> ApiError {
-    ApiError::new(ErrorCode::NotSubscribed, format!("there is no subscription {id} on this connection"))
+    ApiError::new(ErrorCode::NotSubscribed, format!("this connection has no subscription {id}"))
 }
 
 fn text(message: &LiveMessage) -> Message {

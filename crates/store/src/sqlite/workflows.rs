@@ -1,4 +1,4 @@
-//! Rows of `workflows`: runs, with all that is needed to go on.
+//! Rows of `workflows`: runs, with everything needed to resume them.
 
 use coven_domain::workflow::{RunProgress, WorkflowRun};
 use coven_domain::{TaskId, Timestamp, WorkflowId};

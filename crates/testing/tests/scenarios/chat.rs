@@ -355,7 +355,7 @@ fn a_conversation_can_be_resumed_after_its_agent_definition_was_deleted() {
     spawn(&home, &["-i", "--session", "s", "--agent", "qa"], "a\n").expect_success();
     fs::remove_file(agents.join("qa.md")).expect("writable");
     let ran = spawn(&home, &["--resume", "s"], "b\n");
-    assert!(ran.stderr.contains("'qa' is no longer defined"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("'qa' no longer exists"), "{}", ran.stderr);
     assert_eq!(lines(&home, "s").iter().filter(|line| line["type"] == "turn").count(), 4);
 }
 

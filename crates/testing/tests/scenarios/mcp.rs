@@ -281,7 +281,7 @@ fn the_server_is_added_to_and_removed_from_the_settings_of_an_agent() {
         "the earlier name of the flag"
     );
     let refusal = home.coven(&["mcp", "install", "gemini"]).expect_failure(2);
-    assert!(refusal.contains("--yes") && !file.exists(), "there is no terminal to ask on: {refusal}");
+    assert!(refusal.contains("--yes") && !file.exists(), "without a terminal to ask on: {refusal}");
 
     fs::create_dir_all(file.parent().expect("a folder")).expect("disk has space");
     let before = "{\n  // mine\n  \"theme\": \"dark\"\n}\n";

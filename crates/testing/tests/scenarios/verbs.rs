@@ -76,7 +76,7 @@ fn the_question_of_the_demo_times_out_and_late_keys_are_not_shown() {
 fn attach_without_a_running_session_shows_the_newest_ended_one() {
     let home = TestHome::started();
     let message = home.coven(&["attach"]).expect_failure(3);
-    assert!(message.contains("there is no session yet") && message.contains("coven run"), "{message}");
+    assert!(message.contains("no session exists yet") && message.contains("coven run"), "{message}");
     home.wait_for_end(&home.launch("say first").id);
     let newest = home.launch("say second").id;
     home.wait_for_end(&newest);

@@ -105,7 +105,7 @@ fn settings_tracked_by_git_are_trusted_by_exact_content() {
     let keys: Vec<&str> =
         offered["settings"].as_array().expect("list").iter().filter_map(|it| it["key"].as_str()).collect();
     assert_eq!(keys, ["harnesses.claude", "permissions"]);
-    assert!(home.coven(&["trust"]).expect_failure(4).contains("--yes"), "there is no terminal for the question");
+    assert!(home.coven(&["trust"]).expect_failure(4).contains("--yes"), "without a terminal for the question");
 
     home.coven(&["trust", "--yes"]).expect_success();
     home.coven(&["run", "claude", "x", "--background"]).expect_success();

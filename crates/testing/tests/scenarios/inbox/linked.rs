@@ -78,7 +78,7 @@ fn the_chat_rings_for_a_question_set_and_only_asks_permission_requests() {
     let mut terminal = TestTerminal::open(&home, &["chat", &session[..8]]);
     terminal.wait_for_text("/help shows the keys");
 
-    assert!(!terminal.bytes().contains(&0x07), "there is no new item yet");
+    assert!(!terminal.bytes().contains(&0x07), "no new item yet");
 
     let id = ask(&home, "Elsewhere?");
 

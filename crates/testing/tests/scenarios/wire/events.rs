@@ -88,7 +88,7 @@ pub fn check(home: &TestHome) {
     for (number, text) in &pages {
         let event: Value = serde_json::from_str(text).expect("an event");
         let kind = event["kind"].as_str().expect("a kind");
-        // One that was replaced meanwhile is no longer sent.
+        // One that was replaced meanwhile is not sent.
         for other in [&stream, &live].map(|form| form.get(number)) {
             let is_replaced = other.is_none() && TIMED_EVENTS.contains(&kind);
             assert!(is_replaced || other == Some(text), "event {number} is {text} on a page and {other:?} elsewhere");
