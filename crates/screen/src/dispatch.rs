@@ -27,6 +27,7 @@ impl Perform for Model {
             return;
         }
         match byte {
+            0x07 => self.signals.ring(),
             0x08 => self.term.backspace(),
             b'\t' => self.tab_forward(1),
             b'\n' | 0x0b | 0x0c => self.term.newline(),

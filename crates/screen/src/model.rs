@@ -12,6 +12,7 @@ use alacritty_terminal::vte::ansi::{CharsetIndex, Handler, NamedColor};
 
 use crate::keyboard::Keyboard;
 use crate::modes::Modes;
+use crate::signals::Signals;
 use crate::spans::{self, Span};
 use crate::strings::Dcs;
 
@@ -43,6 +44,7 @@ pub(crate) struct Model {
     pub(crate) preceding: Option<char>,
     pub(crate) replies: Vec<u8>,
     pub(crate) dcs: Dcs,
+    pub(crate) signals: Signals,
     /// Screens that were replaced without scrolling away, for a log; `None` without history.
     pub(crate) vanished: Option<Vec<Vec<Span>>>,
 }
@@ -83,6 +85,7 @@ impl Model {
             preceding: None,
             replies: Vec::new(),
             dcs: Dcs::None,
+            signals: Signals::default(),
             vanished: (history > 0).then(Vec::new),
         }
     }
@@ -207,7 +210,7 @@ impl Model {
         self.saved = Default::default();
         self.keyboard = Default::default();
         self.tabs = default_tabs(self.cols());
-        self.title = None;
+        self.change_title(None);
         self.titles.clear();
     }
 

@@ -3,6 +3,7 @@
 use alacritty_terminal::vte::Parser;
 
 use crate::model::Model;
+use crate::signals::TerminalSignal;
 use crate::spans::{self, CursorView, Span};
 use crate::tail::{Completed, HeldCharacter, Tail};
 use crate::{html, snapshot};
@@ -42,6 +43,8 @@ impl Screen {
     pub fn restore(rows: u16, cols: u16, snapshot: &[u8]) -> Screen {
         let mut screen = Screen::new(rows, cols);
         screen.feed(snapshot);
+        // The title in a snapshot is not news.
+        screen.take_signals();
         screen
     }
 
@@ -147,6 +150,12 @@ impl Screen {
     /// Returns the answers to the terminal queries since the last call.
     pub fn take_replies(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.model.replies)
+    }
+
+    /// Returns the signals since the last call, in the order of the output. Of more than 64 signals only the newest are
+    /// kept, and repeats that say nothing new are left out. A screen made by [`Screen::restore`] starts without any.
+    pub fn take_signals(&mut self) -> Vec<TerminalSignal> {
+        self.model.signals.take()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Control strings: titles, links and colours (OSC), and the few DCS requests that need an answer.
+//! Control strings: titles, links, colours and signals (OSC), and the few DCS requests that need an answer.
 
 use alacritty_terminal::vte::ansi::{Handler, Hyperlink, NamedColor, Rgb};
 
@@ -78,6 +78,7 @@ impl Model {
                 }
             }
             b"8" => self.set_link(rest),
+            b"9" => self.signals.osc_9(rest),
             b"10" | b"11" | b"12" => {
                 // Further values apply to the next colours in the list.
                 let first = usize::from(code[1] - b'0');
@@ -85,6 +86,7 @@ impl Model {
                     self.color(&number.to_string(), *named as usize, value, end);
                 }
             }
+            b"99" => self.signals.osc_99(rest),
             b"104" if rest.is_empty() || rest[0].is_empty() => {
                 (0..256).for_each(|index| self.term.reset_color(index));
             }
@@ -96,6 +98,8 @@ impl Model {
             b"110" => self.term.reset_color(NamedColor::Foreground as usize),
             b"111" => self.term.reset_color(NamedColor::Background as usize),
             b"112" => self.term.reset_color(NamedColor::Cursor as usize),
+            b"133" => self.signals.osc_133(rest),
+            b"777" => self.signals.osc_777(rest),
             _ => {}
         }
     }
@@ -105,7 +109,15 @@ impl Model {
         let text = String::from_utf8_lossy(&text);
         let mut title: String = text.trim().chars().filter(|c| !c.is_control()).collect();
         title.truncate(title.floor_char_boundary(MAX_TITLE));
-        self.title = (!title.is_empty()).then_some(title);
+        self.change_title((!title.is_empty()).then_some(title));
+    }
+
+    /// Sets the title. A title that stays the same is not a signal: some programs repeat it with every frame.
+    pub(crate) fn change_title(&mut self, title: Option<String>) {
+        if self.title != title {
+            self.signals.change_title(title.as_deref());
+            self.title = title;
+        }
     }
 
     pub(crate) fn push_title(&mut self) {
@@ -117,7 +129,7 @@ impl Model {
 
     pub(crate) fn pop_title(&mut self) {
         if let Some(title) = self.titles.pop() {
-            self.title = title;
+            self.change_title(title);
         }
     }
 

@@ -69,6 +69,13 @@ const STRINGS: &[&str] = &[
     "\x1bP+q5463\x1b\\",
     "\x1bX",
     "\x1b]52;c;AAAA\x07",
+    "\x1b]9;note\x07",
+    "\x1b]9;4;1;50\x1b\\",
+    "\x1b]99;i=1:d=0;part\x1b\\",
+    "\x1b]99;i=1:p=body;rest\x07",
+    "\x1b]777;notify;t;b\x07",
+    "\x1b]133;A\x07",
+    "\x1b]133;D;1\x07",
 ];
 
 fn soup(dice: &mut Dice, pieces: usize) -> Vec<u8> {
@@ -161,6 +168,7 @@ fn splitting_the_input_makes_no_difference() {
         whole.feed(&output);
         feed_in_pieces(&mut dice, &mut pieces, &output);
         assert_alike(&mut whole, &mut pieces, seed, "whole and in pieces");
+        assert_eq!(whole.take_signals(), pieces.take_signals(), "signals, seed {seed}");
     }
 }
 

@@ -32,6 +32,10 @@ pub const SCREEN_WORDS: &[&str] = &[
     "\x1b]0;t\x07",
     "\x1b]8;;http://x\x1b\\",
     "\x1b]4;1;?\x07",
+    "\x1b]9;4;1;50\x07",
+    "\x1b]99;i=1:d=0:e=1;SMOk\x07",
+    "\x1b]777;notify;t;b\x07",
+    "\x1b]133;D;1\x07",
     "\x1b[>1u",
     "\x1b[<u",
     "\x1b(0",
@@ -79,6 +83,7 @@ pub fn screen(data: &[u8]) {
         screen.is_alternate(),
         screen.title().is_some(),
         screen.take_replies().len().min(8),
+        screen.take_signals().len().min(4),
         screen.cursor().row.min(4),
     ));
     assert_restores(&mut screen);
