@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::hooks::Hooks;
 use crate::launch::{Program, PromptStyle};
 use crate::print_mode::{PrintPrompt, Rules};
 use crate::settings_file::McpEntry;
@@ -31,6 +32,10 @@ pub struct Agent {
     pub acp: Capability<Acp>,
     pub print: Capability<Print>,
     pub mcp: Capability<McpEntry>,
+    /// How the agent reports to coven what it does.
+    pub hooks: Capability<&'static Hooks>,
+    /// The agent's `screen.toml`, if it has rules for its screen and its signals.
+    pub rules: Option<&'static str>,
     /// Data for the trials with the real program; `None` without trials.
     #[cfg(feature = "trial")]
     pub trial: Option<Trial>,
@@ -143,6 +148,7 @@ impl Agent {
             ("ACP", self.acp.as_ref().err()),
             ("print mode", self.print.as_ref().err()),
             ("MCP settings", self.mcp.as_ref().err()),
+            ("hooks", self.hooks.as_ref().err()),
         ];
         all.into_iter().filter_map(|(name, missing)| Some((name, *missing?)))
     }

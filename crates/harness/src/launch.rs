@@ -10,6 +10,7 @@ use crate::agent::{Agent, DefaultChoice, Missing};
 use crate::agents;
 use crate::hooks::Hooks;
 use crate::print_mode::{self, PrintMode};
+use crate::rules::{Rule, RuleSet};
 
 /// How coven passes the prompt to the program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -97,6 +98,11 @@ pub struct HarnessConfig {
     /// Hint shown if the program is not installed.
     #[serde(default)]
     pub install_hint: Option<String>,
+    /// Rules that say what the agent is doing from its title, its notifications or its screen. They are tried before the
+    /// built-in rules; a rule replaces the built-in one with its name.
+    // Skipped if unset, like `like`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<Rule>,
 }
 
 impl HarnessConfig {
@@ -146,6 +152,9 @@ impl HarnessConfig {
         }
         if let Some(print) = &self.print {
             print.check()?;
+        }
+        for rule in &self.rules {
+            rule.check().map_err(|error| format!("rules: {error}"))?;
         }
         match self.grace_seconds {
             Some(grace) if !(0.0..=3600.0).contains(&grace) => {
@@ -210,6 +219,8 @@ pub struct Harness {
     pub default_choice: DefaultChoice,
     /// How the program reports to coven, if it can.
     pub hooks: Option<&'static Hooks>,
+    /// What its terminal says about its activity.
+    pub rules: RuleSet,
 }
 
 impl From<&Agent> for Harness {
@@ -237,7 +248,8 @@ impl From<&Agent> for Harness {
             note: agent.note.to_owned(),
             is_builtin: true,
             default_choice: agent.default_choice,
-            hooks: None,
+            hooks: agent.hooks.as_ref().ok().copied(),
+            rules: agent.rules.map_or_else(RuleSet::default, built_in_rules),
         }
     }
 }
@@ -267,6 +279,7 @@ impl Harness {
             is_builtin: false,
             default_choice: choice(id),
             hooks: None,
+            rules: RuleSet::default().changed_by(&config.rules),
         }
     }
 
@@ -310,6 +323,7 @@ impl Harness {
             version_args: config.version_args.clone().unwrap_or(self.version_args),
             grace_seconds: config.grace_seconds.or(self.grace_seconds),
             install_hint: config.install_hint.clone().unwrap_or(self.install_hint),
+            rules: self.rules.changed_by(&config.rules),
             ..self
         }
     }
@@ -402,6 +416,11 @@ pub fn by_preference(harnesses: &[Harness]) -> impl Iterator<Item = &Harness> {
     let first = agents::ALL.iter().filter(|agent| agent.default_choice == DefaultChoice::First);
     let first = first.filter_map(|agent| harnesses.iter().find(|harness| harness.id == agent.id));
     first.chain(of(DefaultChoice::Later, false)).chain(of(DefaultChoice::Later, true))
+}
+
+/// A test parses the rules of every agent.
+fn built_in_rules(text: &str) -> RuleSet {
+    RuleSet::parse(text).unwrap_or_default()
 }
 
 pub(crate) fn strings(words: &[&str]) -> Vec<String> {

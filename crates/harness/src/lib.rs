@@ -7,6 +7,7 @@ pub mod agents;
 pub mod hooks;
 pub mod launch;
 pub mod print_mode;
+pub mod rules;
 pub mod settings_file;
 #[cfg(feature = "trial")]
 pub mod trial;

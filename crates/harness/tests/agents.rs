@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use coven_harness::agent::{Agent, Resume};
+use coven_harness::rules::RuleSet;
 use coven_harness::{Harness, HarnessConfig, Program, agents};
 
 #[test]
@@ -58,6 +59,17 @@ fn every_agent_has_a_valid_entry() {
             let entry = (mcp.entry)("/opt/coven").to_string();
             assert!(entry.contains("/opt/coven") && entry.contains("mcp"), "{id}: {entry}");
         }
+    }
+}
+
+#[test]
+fn the_rules_of_every_agent_are_valid() {
+    for agent in agents::ALL {
+        let Some(text) = agent.rules else { continue };
+        let rules = RuleSet::parse(text).unwrap_or_else(|error| panic!("{}: {error}", agent.id));
+        let names: BTreeSet<&str> = rules.rules().iter().map(|rule| rule.name.as_str()).collect();
+        assert_eq!(names.len(), rules.rules().len(), "{}: a name occurs twice", agent.id);
+        assert!(!rules.is_empty(), "{}", agent.id);
     }
 }
 

@@ -21,6 +21,8 @@ pub const AGENT: Agent = Agent {
     acp: Ok(Acp::with_args(&["--acp"])),
     print: Err(Missing("not tested with coven in print mode; set harnesses.cline.print in the config")),
     mcp: Err(Missing("coven does not know where Cline lists MCP servers; add the server there by hand")),
+    hooks: Err(Missing("coven starts it only over ACP, which reports what the agent does")),
+    rules: None,
     #[cfg(feature = "trial")]
     trial: Some(trial::TRIAL),
 };

@@ -29,6 +29,8 @@ pub const AGENT: Agent = Agent {
         form: Form::JSON,
         entry: |program| json!({"command": program, "args": ["mcp"]}),
     }),
+    hooks: Err(UNTRIED),
+    rules: None,
     #[cfg(feature = "trial")]
     trial: None,
 };

@@ -18,6 +18,8 @@ pub const AGENT: Agent = Agent {
     acp: Err(Missing("the demo runs only in a terminal")),
     print: Err(Missing("the demo runs only in a terminal")),
     mcp: Err(Missing("the demo does not use MCP servers")),
+    hooks: Err(Missing("the demo asks in its terminal and has no hooks")),
+    rules: None,
     #[cfg(feature = "trial")]
     trial: None,
 };

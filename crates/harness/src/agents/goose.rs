@@ -27,6 +27,8 @@ pub const AGENT: Agent = Agent {
         )
     }),
     mcp: Err(Missing("coven cannot edit YAML; add the server as an extension of Goose by hand")),
+    hooks: Err(Missing("hooks can only be added to the user's own plugin folder")),
+    rules: None,
     #[cfg(feature = "trial")]
     trial: Some(trial::TRIAL),
 };

@@ -23,6 +23,8 @@ pub const AGENT: Agent = Agent {
         ..Print::new(&RULES, &["--output-format", "stream-json"], Resume::Flag("--session"))
     }),
     mcp: Err(Missing("coven does not know where Kimi Code lists MCP servers; add the server there by hand")),
+    hooks: Err(Missing("hooks can only be added to the user's own config file")),
+    rules: None,
     #[cfg(feature = "trial")]
     trial: Some(trial::TRIAL),
 };

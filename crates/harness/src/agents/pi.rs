@@ -28,6 +28,8 @@ pub const AGENT: Agent = Agent {
         )
     }),
     mcp: Err(Missing("coven does not know an MCP server setting of Pi")),
+    hooks: Err(Missing("not described yet")),
+    rules: None,
     #[cfg(feature = "trial")]
     trial: Some(trial::TRIAL),
 };

@@ -18,6 +18,8 @@ pub const AGENT: Agent = Agent {
     acp: Err(Missing("a shell does not support ACP")),
     print: Err(Missing("a shell does not answer prompts")),
     mcp: Err(Missing("a shell does not use MCP servers")),
+    hooks: Err(Missing("a shell has no hooks")),
+    rules: None,
     #[cfg(feature = "trial")]
     trial: None,
 };

@@ -20,6 +20,8 @@ pub const AGENT: Agent = Agent {
     acp: Ok(Acp::by_adapter("vibe-acp", "mistral-vibe")),
     print: Ok(Print::new(&RULES, &["--trust", "--output", "streaming", "-p"], Resume::Flag("--resume"))),
     mcp: Err(Missing("coven does not know where Mistral Vibe lists MCP servers; add the server there by hand")),
+    hooks: Err(Missing("no documented hooks")),
+    rules: None,
     #[cfg(feature = "trial")]
     trial: Some(trial::TRIAL),
 };
