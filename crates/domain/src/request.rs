@@ -163,7 +163,7 @@ pub struct Request {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
-    #[error("the request was already answered: {0}")]
+    #[error("the request is already answered: {0}")]
     AlreadyAnswered(String),
     #[error("the request was withdrawn: the turn was cancelled or the session ended")]
     Cancelled,

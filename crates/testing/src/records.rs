@@ -20,6 +20,11 @@ pub struct SessionRecord {
     pub created_at: String,
     pub updated_at: String,
     pub archived_at: Option<String>,
+    pub activity: Option<String>,
+    pub activity_since: Option<String>,
+    pub activity_source: Option<String>,
+    pub activity_detail: Option<String>,
+    pub unseen: bool,
     pub metadata: Map<String, Value>,
     pub actions: Vec<String>,
 }

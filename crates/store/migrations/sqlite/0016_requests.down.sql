@@ -1,3 +1,5 @@
+DROP VIEW questions;
+
 CREATE TABLE permissions (
     id TEXT PRIMARY KEY NOT NULL,
     session_key INTEGER NOT NULL REFERENCES sessions (key),

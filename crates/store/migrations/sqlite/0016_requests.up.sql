@@ -56,3 +56,10 @@ LEFT JOIN sessions ON sessions.id = agents.session_id;
 
 DROP TABLE permissions;
 DROP TABLE questions;
+
+-- The questions of the store specification, for programs that read the database.
+CREATE VIEW questions AS
+SELECT id, agent_id,
+    CASE state WHEN 'answered' THEN 'completed' WHEN 'cancelled' THEN 'abandoned' ELSE state END AS state,
+    title, body, answer AS answers, created_at, updated_at, answered_at
+FROM requests WHERE kind IN ('question', 'input');

@@ -20,17 +20,20 @@ use serde_json::Value;
 use snapshot::{GROUPS, file, is_writing};
 
 /// Answers of the OpenAPI document that are in no snapshot, with the reason.
-const EXCEPTIONS: [(&str, &str); 6] = [
+const EXCEPTIONS: [(&str, &str); 8] = [
     (
         "200 GET /api/openapi.json",
         "it is `docs/generated/openapi.json`, as `the_document_is_a_route_of_the_table` checks",
     ),
     ("101 GET /api/v1/live", "the tests in `live` check every message"),
     ("200 POST /api/v1/sessions/{id}/finish", STOPPING),
+    ("200 POST /api/v1/sessions/{id}/hook", FROM_INSIDE),
+    ("409 POST /api/v1/sessions/{id}/hook", FROM_INSIDE),
     ("200 POST /api/v1/tasks/{id}/block", STOPPING),
     ("200 POST /api/v1/tasks/{id}/release", STOPPING),
     ("200 POST /api/v1/workflows/{id}/cancel", STOPPING),
 ];
+const FROM_INSIDE: &str = "only a process of the session may call it; the tests in `activity` check it";
 const STOPPING: &str =
     "the record may have ended or not, depending on how fast the process ends; `work::stopping` checks it";
 

@@ -75,7 +75,7 @@ fn agent_11_repos_are_registered_listed_and_removed() {
     let session = home.open(&repo);
     let remove = || home.request(Method::DELETE, &format!("/api/repos/{}", repo.id), None);
     remove().expect_error(409, "repo_in_use");
-    let message = home.coven(&["repo", "remove", &path]).expect_failure(1);
+    let message = home.coven(&["repo", "remove", &path]).expect_failure(4);
     assert_eq!(message.matches("first").count(), 1, "the advice is given once: {message}");
     home.cancel_session(&session.id);
     home.wait_for_end(&session.id);

@@ -34,8 +34,8 @@ impl OldRows {
         let sql =
             "INSERT INTO agents (id, task_id, session_id, state, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, 0, 0)";
         self.connection.execute(sql, params![id, task, session.id.to_string(), state]).expect("a row");
-        let sql =
-            "INSERT INTO questions (id, agent_id, state, created_at, updated_at) VALUES (?1, ?2, 'completed', 0, 0)";
+        let sql = "INSERT INTO requests (id, agent_id, kind, source, state, title, body, created_at, updated_at)
+                   VALUES (?1, ?2, 'input', 'terminal', 'answered', '', '{}', 0, 0)";
         self.connection.execute(sql, params![format!("question of {id}"), id]).expect("a row");
     }
 

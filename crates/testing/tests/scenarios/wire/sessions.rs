@@ -29,6 +29,14 @@ fn terminal_sessions() {
     let ended = id(&wire.post("/api/v1/sessions", &request));
     home.wait_for_output(&ended, "hello\r\n");
     wire.note("running").get(&path(&ended, ""));
+    wire.note("running").get(&path(&ended, "/activity"));
+    wire.post(&path(&ended, "/look"), &json!({ "seconds": 1 }));
+    wire.note("too long").post(&path(&ended, "/look"), &json!({ "seconds": 61 }));
+    let call = json!({ "id": MISSING, "event": "Stop" });
+    wire.note("from outside of the session").post(&path(&ended, "/hook"), &call);
+    wire.note("not an id").post(&path("nosuch", "/hook"), &call);
+    wire.post(&path(MISSING, "/look"), &json!({}));
+    wire.get(&path(MISSING, "/activity"));
     fs::write(&gate, "").expect("disk has space");
     wire.get(&path(&ended, "/wait"));
     wire.note("ended with exit code 3").get(&path(&ended, ""));
