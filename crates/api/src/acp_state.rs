@@ -1,4 +1,4 @@
-//! What is known of the agent behind an ACP session. Agents send it in the names of their protocol; what they leave out is null.
+//! The agent of an ACP session. Agents send these facts in the names of their protocol; facts that they leave out are null.
 
 use coven_domain::message::Activity;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use crate::message_content::{list, optional, text};
 #[cfg(feature = "schema")]
 use crate::schema::{JsonObject, StringEnumSchema};
 
-/// `GET /api/v1/sessions/{id}/agent`: what is known of the agent behind an ACP session, and what it is doing.
+/// `GET /api/v1/sessions/{id}/agent`: the agent of an ACP session, and the state of its turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "AcpState"))]
 pub struct AcpStateRecord {

@@ -21,7 +21,7 @@ pub struct ErrorDetail {
 
 macro_rules! codes {
     ($($variant:ident = $word:literal $(| $older:literal)?, $status:literal, $exit:literal;)+) => {
-        /// What went wrong, as a program branches on it.
+        /// The kind of error, for programs to branch on.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum ErrorCode { $(#[serde(rename = $word $(, alias = $older)?)] $variant),+ }

@@ -79,7 +79,7 @@ pub struct InboxItem {
     #[cfg_attr(feature = "schema", schemars(with = "Option<Id>"))]
     pub task_id: Option<TaskId>,
     pub step: Option<String>,
-    /// What is asked, in one line.
+    /// The question or request, in one line.
     pub title: String,
     #[cfg_attr(feature = "schema", schemars(with = "DateTime"))]
     pub created_at: Timestamp,
@@ -280,7 +280,7 @@ impl From<GivenAnswer> for QuestionAnswer {
     }
 }
 
-/// Nobody will answer.
+/// The request will not be answered.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]

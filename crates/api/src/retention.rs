@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Maximum number of ids of each kind in a response.
 pub const MAX_RETENTION_IDS: usize = 100;
 
-/// `POST /api/v1/retention`: deletes now what has been kept long enough, or only says what that would be.
+/// `POST /api/v1/retention`: deletes expired records now, or only lists them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]

@@ -68,7 +68,7 @@ impl Method {
 pub enum Scope {
     /// Read everything.
     View,
-    /// Answer what waits for a human, and review work.
+    /// Answer requests, and review work.
     Answer,
     /// Control sessions that exist.
     Type,
@@ -88,7 +88,7 @@ pub struct Route {
     pub scope: Scope,
     pub has_body: bool,
     pub status: u16,
-    /// Other statuses, each with a reason where it has one of its own.
+    /// Other statuses, with a reason if it has a special one.
     pub failures: &'static [(u16, Option<&'static str>)],
     /// The names of its query parameters.
     pub parameters: fn() -> &'static [&'static str],
@@ -252,7 +252,7 @@ routes! {
     ChangeMode: Post "/api/v1/sessions/{id}/mode", Type, body ModeRequest => 202 AcceptedResponse, 409;
     /// Asks the agent to change one of its options.
     ChangeOption: Post "/api/v1/sessions/{id}/config", Type, body ConfigOptionRequest => 202 AcceptedResponse, 409;
-    /// What is known of the agent, and what it is doing.
+    /// The agent's name, version, modes and options, and the state of its turn.
     ReadAcpState: Get "/api/v1/sessions/{id}/agent", View => 200 AcpStateRecord, 409;
 
     // Conversations in files
@@ -264,7 +264,7 @@ routes! {
     ListTurns: Get "/api/v1/conversations/{id}/turns", View, query TurnsQuery => 200 List<TurnRecord>, 404;
 
     // Inbox
-    /// What waits for a human, oldest first.
+    /// The items that need a human, oldest first.
     ListInbox: Get "/api/v1/inbox", View, query InboxQuery => 200 List<InboxItem>;
     /// One item, by its id or a unique prefix of it.
     GetInboxItem: Get "/api/v1/inbox/{id}", View => 200 InboxItem, 404;
@@ -289,7 +289,7 @@ routes! {
     ReadTaskReadiness: Get "/api/v1/tasks/{id}/readiness", View => 200 TaskReadiness, 404;
     /// The runs of a task, newest first.
     ListTaskRuns: Get "/api/v1/tasks/{id}/runs", View, query PageQuery => 200 List<WorkflowRecord>, 404;
-    /// Changes what is given and leaves the rest.
+    /// Changes the given fields and leaves the others.
     EditTask: Patch "/api/v1/tasks/{id}", Launch, body EditTaskRequest => 200 TaskRecord, 404;
     /// Hides a task until retention deletes it.
     DeleteTask: Delete "/api/v1/tasks/{id}", Launch, query DeleteTaskQuery => 200 DeleteTaskResponse, 404, 409;
@@ -354,7 +354,7 @@ routes! {
     // Upkeep, state and events
     /// Starts the operation that imports the state of the older coven, or says what it would import.
     Migrate: Post "/api/v1/migrate", Admin, body MigrateRequest => 202 Operation;
-    /// Starts the operation that deletes what has been kept long enough, or says what it would delete.
+    /// Starts the operation that deletes expired records, or lists them.
     RunRetention: Post "/api/v1/retention", Admin, body RetentionRequest => 202 Operation;
     /// Operations, newest first.
     ListOperations: Get "/api/v1/operations", View, query ListOperationsQuery => 200 List<Operation>;

@@ -252,7 +252,7 @@ pub struct LogQuery {
     pub from: Option<u64>,
     /// Stop before this byte.
     pub to: Option<u64>,
-    /// Stay and send what comes (`follow`, `follow=true`).
+    /// Stay and send new output (`follow`, `follow=true`).
     pub follow: Option<String>,
 }
 

@@ -179,7 +179,7 @@ pub struct CreateTasksRequest {
     pub tasks: Vec<CreateTaskRequest>,
 }
 
-/// `PATCH /api/v1/tasks/{id}`: what is left out stays; `null` empties what can be empty.
+/// `PATCH /api/v1/tasks/{id}`: fields that are left out stay; `null` empties a field that can be empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]

@@ -155,7 +155,7 @@ pub struct StepRecord {
     pub max_iterations: Option<u32>,
     pub exit_code: Option<i32>,
     pub error: Option<String>,
-    /// The end of what it wrote.
+    /// The end of its output.
     pub output: Option<String>,
     #[cfg_attr(feature = "schema", schemars(with = "JsonValue"))]
     pub outputs: Value,
@@ -178,25 +178,25 @@ pub struct DefinitionResponse {
 
 fn steps(workflow: &WorkflowRun, definition: &WorkflowDefinition) -> Vec<StepRecord> {
     let progress = &workflow.progress;
-    // The step that it stands at, and the loops around that.
-    let here: Vec<&str> = (1..=progress.position.len())
+    // The current step and the loops around it.
+    let current: Vec<&str> = (1..=progress.position.len())
         .filter_map(|depth| definition.step(&progress.position[..depth]))
         .map(|step| step.name.as_str())
         .collect();
     let record = |(depth, step): (usize, &coven_workflow::Step)| {
         let result = progress.results.get(&step.name);
-        let stands_here = here.contains(&step.name.as_str());
+        let is_current = current.contains(&step.name.as_str());
         let status = match result {
-            _ if stands_here && workflow.state == WorkflowState::PendingMerge => StepStatus::Waiting,
-            _ if stands_here && workflow.state == WorkflowState::Running => StepStatus::Running,
+            _ if is_current && workflow.state == WorkflowState::PendingMerge => StepStatus::Waiting,
+            _ if is_current && workflow.state == WorkflowState::Running => StepStatus::Running,
             Some(result) if result.skipped => StepStatus::Skipped,
             Some(result) if result.success => StepStatus::Completed,
             Some(_) => StepStatus::Failed,
-            None if stands_here && workflow.error.is_some() => StepStatus::Failed,
+            None if is_current && workflow.error.is_some() => StepStatus::Failed,
             None if workflow.state == WorkflowState::Completed => StepStatus::Completed,
             None => StepStatus::Pending,
         };
-        // What came of the round before is not how it goes now.
+        // A running step has only the result of its previous iteration.
         let result = result.filter(|_| status != StepStatus::Running);
         let (kind, max_iterations) = match &step.kind {
             StepKind::Agent { .. } => (StepType::Agent, None),
@@ -252,7 +252,7 @@ pub struct ListAgentsQuery {
     pub cursor: Option<String>,
 }
 
-/// `POST /api/v1/tasks/{id}/start` and `POST /api/v1/workflows/{id}/retry`: what was written, in one transaction.
+/// `POST /api/v1/tasks/{id}/start` and `POST /api/v1/workflows/{id}/retry`: the records that were written, in one transaction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StartTaskResponse {
@@ -286,7 +286,7 @@ pub struct TaskDiffResponse {
     pub additions: u64,
     pub deletions: u64,
     pub patch: String,
-    /// The patch is longer than what is sent.
+    /// The patch is longer than the part that is sent.
     pub truncated: bool,
     /// There is more in the worktree that is in no commit yet.
     pub uncommitted: bool,

@@ -14,7 +14,7 @@ const MAX_TEXT: usize = 512;
 /// Notifications of OSC 99 whose last chunk has not arrived yet; the oldest ones are dropped.
 const MAX_PARTIAL: usize = 4;
 
-/// Something that a program told its terminal without showing it on the screen.
+/// A message from a program to its terminal that is not shown on the screen.
 ///
 /// Texts have no control characters and at most 512 bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -35,7 +35,7 @@ impl Outlet {
     const OPEN: u8 = 0;
     /// Its last message was sent.
     const OVER: u8 = 1;
-    /// The client unsubscribed: what is on its way is dropped.
+    /// The client unsubscribed: unsent output is dropped.
     const CLOSED: u8 = 2;
 
     pub fn new(id: u32, output: mpsc::Sender<Outgoing>, readers: Arc<Semaphore>) -> Self {

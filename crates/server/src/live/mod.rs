@@ -180,7 +180,7 @@ impl Connection {
             LiveRequest::Unsubscribe { id, .. } => {
                 let gone = self.subscriptions.remove(&id).ok_or_else(|| not_subscribed(id))?;
                 gone.follower.abort();
-                // The writer drops what is still on its way, so this is the last message of the subscription.
+                // The writer drops unsent output, so this is the last message of the subscription.
                 gone.outlet.close();
                 self.answer(LiveMessage::Unsubscribed { id }).await;
                 Ok(())

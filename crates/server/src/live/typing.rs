@@ -57,7 +57,7 @@ impl Typing {
         Self { engine, answers, room, lines: HashMap::new(), tasks: JoinSet::new() }
     }
 
-    /// Passes on what was typed, in the order of one session's messages. Does not wait.
+    /// Passes typed input on, in the order of one session's messages. Does not wait.
     pub fn send(
         &mut self,
         session: SessionId,
@@ -85,7 +85,7 @@ impl Typing {
         Ok(())
     }
 
-    /// Signals on a connection of its own: input that the session does not read cannot delay it.
+    /// Signals on a separate connection, so unread input cannot delay a signal.
     pub fn signal(&mut self, session: SessionId, request: Option<u64>, signal: LiveSignal) -> Result<(), ApiError> {
         while self.tasks.try_join_next().is_some() {}
         let room = self.reserve(0)?;
@@ -114,7 +114,7 @@ impl Typing {
         self.lines.clear();
         let all = async { while self.tasks.join_next().await.is_some() {} };
         if tokio::time::timeout(DELIVERY_TIMEOUT, all).await.is_err() {
-            tracing::info!("a session did not read what was typed before its client went away");
+            tracing::info!("a session did not read its input before the client disconnected");
         }
     }
 }
@@ -194,7 +194,7 @@ async fn type_on(
     asked.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Answers a request that has a number; a failure is told in any case.
+/// Answers a request that has a number; a failure is always reported.
 async fn answer(answers: &mpsc::Sender<Answer>, request: Option<u64>, done: Result<(), EngineError>) {
     let message = match (done, request) {
         (Ok(()), Some(request)) => LiveMessage::Accepted { request },

@@ -16,7 +16,7 @@ use crate::attach::CLOSE_TIMEOUT;
 /// So many answers go before a frame of a subscription that waits.
 const MAX_ANSWERS_IN_A_ROW: usize = 32;
 
-/// What goes before the frames of subscriptions.
+/// Messages that are sent before the frames of subscriptions.
 pub(super) enum Answer {
     Message(Message),
     /// Flushes the pong that the socket buffered when it read a ping. It has its place in the queue so that the number of
