@@ -15,6 +15,7 @@ pub struct Trial {
     pub acp: &'static [AcpTrial],
     pub print: Option<PrintTrial>,
     pub mcp: Option<McpTrial>,
+    pub activity: Option<ActivityTrial>,
 }
 
 /// A package to install.
@@ -230,4 +231,49 @@ pub enum PromptBy {
     Argument,
     /// On standard input, because the agent changes quotes in arguments.
     Input,
+}
+
+/// Trial of what coven knows about an agent in a terminal.
+#[derive(Debug)]
+pub struct ActivityTrial {
+    /// Arguments that make the agent ask for permission.
+    pub args: &'static [&'static str],
+    pub env: &'static [(&'static str, &'static str)],
+    pub start: FirstPrompt,
+    /// The stub model's verb that makes the agent ask for permission; `None` if it never asks.
+    pub asking: Option<&'static str>,
+    /// Keys that allow the request in the agent's dialog.
+    pub accept: &'static str,
+    /// The agent accepts answers from the inbox.
+    pub has_answers: bool,
+    /// How the agent's question is answered; `None` if it has no tool for questions.
+    pub question: Option<Question>,
+    /// Keys that interrupt a turn.
+    pub interrupt: &'static str,
+    /// At most one step may be unknown.
+    pub is_bound: bool,
+    pub limit: Option<&'static str>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Question {
+    /// In the terminal, with these keys.
+    Keys(&'static str),
+    Inbox,
+}
+
+impl ActivityTrial {
+    /// An agent that asks before every command and is answered with Enter.
+    pub const USUAL: Self = Self {
+        args: &[],
+        env: &[],
+        start: FirstPrompt::Argument,
+        asking: Some("run"),
+        accept: "\r",
+        has_answers: false,
+        question: None,
+        interrupt: "\x1b",
+        is_bound: false,
+        limit: None,
+    };
 }

@@ -44,5 +44,6 @@ mod trial {
         }],
         print: None,
         mcp: None,
+        activity: None,
     };
 }

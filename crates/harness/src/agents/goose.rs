@@ -76,6 +76,7 @@ mod trial {
         }],
         print: Some(PrintTrial { failing: Failing::AnswersIt, ..PrintTrial::USUAL }),
         mcp: None,
+        activity: None,
     };
 
     fn settings(at: &Surroundings) -> Settings {

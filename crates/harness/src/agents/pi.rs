@@ -64,7 +64,8 @@ mod trial {
     use serde_json::json;
 
     use crate::trial::{
-        AcpTrial, Asking, Failing, KEY, Package, PrintTrial, Settings, Surroundings, TerminalTrial, Trial,
+        AcpTrial, ActivityTrial, Asking, Failing, KEY, Package, PrintTrial, Settings, Surroundings, TerminalTrial,
+        Trial,
     };
 
     // 1.x depends on a package that is not in the registry.
@@ -84,6 +85,7 @@ mod trial {
         }],
         print: Some(PrintTrial { failing: Failing::SaysSo, ..PrintTrial::USUAL }),
         mcp: None,
+        activity: Some(ActivityTrial { asking: None, ..ActivityTrial::USUAL }),
     };
 
     fn settings(at: &Surroundings) -> Settings {

@@ -63,7 +63,9 @@ const RULES: Rules = Rules {
 mod trial {
     use serde_json::json;
 
-    use crate::trial::{AcpTrial, KEY, McpTrial, Package, PrintTrial, Settings, Surroundings, TerminalTrial, Trial};
+    use crate::trial::{
+        AcpTrial, ActivityTrial, KEY, McpTrial, Package, PrintTrial, Settings, Surroundings, TerminalTrial, Trial,
+    };
 
     pub const TRIAL: Trial = Trial {
         package: Package::npm("qwen", "@qwen-code/qwen-code"),
@@ -73,6 +75,12 @@ mod trial {
         acp: &[AcpTrial::new("qwen", &[], "node_modules/.bin/qwen")],
         print: Some(PrintTrial::USUAL),
         mcp: Some(McpTrial::new("mcp__coven__ask_user_questions", &["--yolo", "-p"])),
+        activity: Some(ActivityTrial {
+            args: &["--approval-mode", "default"],
+            has_answers: true,
+            is_bound: true,
+            ..ActivityTrial::USUAL
+        }),
     };
 
     fn settings(at: &Surroundings) -> Settings {

@@ -60,6 +60,7 @@ mod trial {
             ..PrintTrial::USUAL
         }),
         mcp: None,
+        activity: None,
     };
 
     fn settings(at: &Surroundings) -> Settings {

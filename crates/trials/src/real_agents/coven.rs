@@ -28,6 +28,11 @@ impl Coven {
         self.json(&args)
     }
 
+    /// Launches an agent without a prompt, with these arguments.
+    pub fn launch_with(&self, harness: &str, args: &[&str]) -> TrialResult<SessionRecord> {
+        self.json(&[&["run", harness, "--background", "--json", "--"], args].concat())
+    }
+
     /// Runs any command in a session.
     pub fn launch_command(&self, command: &[&str]) -> TrialResult<SessionRecord> {
         let mut args = vec!["run", "--background", "--json", "--"];

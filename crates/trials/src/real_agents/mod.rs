@@ -2,6 +2,7 @@
 //! stub model and prints a table of results.
 
 mod acp;
+mod activity;
 mod choice;
 mod coven;
 mod death;
@@ -82,6 +83,8 @@ enum Channel {
     /// The reverse direction: clients and agents connect to `coven mcp`.
     Mcp,
     Print,
+    /// What coven knows about an agent in a terminal.
+    Activity,
 }
 
 /// Settings shared by all trials.
@@ -146,6 +149,10 @@ fn all_trials(args: RealAgentsArgs, root: PathBuf) -> TrialResult<ExitCode> {
         Channel::Mcp => {
             let subjects = mcp::choose(&args.agents)?;
             mcp::all_trials(&subjects, &Bench::new(args, root)?, is_json)
+        }
+        Channel::Activity => {
+            let subjects = activity::choose(&args.agents)?;
+            activity::all_trials(&subjects, &Bench::new(args, root)?, is_json)
         }
         Channel::Print => {
             let agents = print::choose(&args.agents)?;

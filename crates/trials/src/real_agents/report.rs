@@ -93,7 +93,7 @@ pub fn table(rows: &[impl Row]) -> String {
     text
 }
 
-fn aligned(lines: &[Vec<String>]) -> String {
+pub fn aligned(lines: &[Vec<String>]) -> String {
     let columns = lines.first().map_or(0, Vec::len);
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();

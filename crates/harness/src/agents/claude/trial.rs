@@ -2,7 +2,9 @@
 
 use serde_json::json;
 
-use crate::trial::{AcpTrial, KEY, McpTrial, Package, PrintTrial, Settings, Surroundings, TerminalTrial, Trial};
+use crate::trial::{
+    AcpTrial, ActivityTrial, KEY, McpTrial, Package, PrintTrial, Question, Settings, Surroundings, TerminalTrial, Trial,
+};
 
 pub const TRIAL: Trial = Trial {
     package: Package::npm("claude", "@anthropic-ai/claude-code"),
@@ -24,6 +26,14 @@ pub const TRIAL: Trial = Trial {
             "mcp__coven__ask_user_questions",
             &["-p", "--allowedTools", "mcp__coven__ask_user_questions", "--"],
         )
+    }),
+    activity: Some(ActivityTrial {
+        args: &["--permission-mode", "manual"],
+        env: &[("CLAUDE_CODE_MAX_RETRIES", "0")],
+        has_answers: true,
+        question: Some(Question::Inbox),
+        is_bound: true,
+        ..ActivityTrial::USUAL
     }),
 };
 

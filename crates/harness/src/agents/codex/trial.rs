@@ -1,7 +1,8 @@
 //! Trial data for Codex.
 
 use crate::trial::{
-    AcpTrial, Asking, KEY, McpTrial, Package, PrintTrial, Settings, Streaming, Surroundings, TerminalTrial, Trial,
+    AcpTrial, ActivityTrial, Asking, KEY, McpTrial, Package, PrintTrial, Settings, Streaming, Surroundings,
+    TerminalTrial, Trial,
 };
 
 pub const TRIAL: Trial = Trial {
@@ -38,6 +39,7 @@ pub const TRIAL: Trial = Trial {
         // Without the flag, Codex rejects MCP tools when it cannot ask the user.
         ..McpTrial::new("ask_user_questions", &["exec", "--dangerously-bypass-approvals-and-sandbox", "--"])
     }),
+    activity: Some(ActivityTrial { asking: Some("escalate"), is_bound: true, ..ActivityTrial::USUAL }),
 };
 
 fn settings(at: &Surroundings) -> Settings {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::trial::{
-    AcpTrial, Counting, KEY, McpTrial, Package, PrintTrial, Settings, Surroundings, TerminalTrial, Trial,
+    AcpTrial, ActivityTrial, Counting, KEY, McpTrial, Package, PrintTrial, Settings, Surroundings, TerminalTrial, Trial,
 };
 
 pub const TRIAL: Trial = Trial {
@@ -17,6 +17,7 @@ pub const TRIAL: Trial = Trial {
         limit: Some("declines every form when run with a single prompt"),
         ..McpTrial::new("coven-ask_user_questions", &["--allow-all-tools", "-p"])
     }),
+    activity: Some(ActivityTrial::USUAL),
 };
 
 fn settings(at: &Surroundings) -> Settings {

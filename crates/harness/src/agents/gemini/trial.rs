@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use crate::trial::{
-    AcpTrial, KEY, Loading, McpTrial, Package, PrintTrial, Settings, Surroundings, Telling, TerminalTrial, Trial,
+    AcpTrial, ActivityTrial, KEY, Loading, McpTrial, Package, PrintTrial, Settings, Surroundings, Telling,
+    TerminalTrial, Trial,
 };
 
 pub const TRIAL: Trial = Trial {
@@ -22,6 +23,7 @@ pub const TRIAL: Trial = Trial {
     }],
     print: Some(PrintTrial::USUAL),
     mcp: Some(McpTrial::new("mcp_coven_ask_user_questions", &["--yolo", "-p"])),
+    activity: Some(ActivityTrial::USUAL),
 };
 
 fn settings(at: &Surroundings) -> Settings {

@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use crate::trial::{
-    AcpTrial, KEY, McpTrial, Package, PrintTrial, PromptBy, Settings, Streaming, Surroundings, TerminalTrial, Trial,
+    AcpTrial, ActivityTrial, KEY, McpTrial, Package, PrintTrial, PromptBy, Question, Settings, Streaming, Surroundings,
+    TerminalTrial, Trial,
 };
 
 pub const TRIAL: Trial = Trial {
@@ -14,6 +15,13 @@ pub const TRIAL: Trial = Trial {
     acp: &[AcpTrial::new("opencode", &[], "node_modules/.bin/opencode")],
     print: Some(PrintTrial { streaming: Streaming::WholeMessages, ..PrintTrial::USUAL }),
     mcp: Some(McpTrial { prompt: PromptBy::Input, ..McpTrial::new("coven_ask_user_questions", &["run", "--auto"]) }),
+    activity: Some(ActivityTrial {
+        has_answers: true,
+        question: Some(Question::Inbox),
+        interrupt: "\x1b\x1b",
+        is_bound: true,
+        ..ActivityTrial::USUAL
+    }),
 };
 
 fn settings(at: &Surroundings) -> Settings {
