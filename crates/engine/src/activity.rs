@@ -219,7 +219,6 @@ impl Engine {
         }
     }
 
-    #[expect(clippy::type_complexity, reason = "a list of what was written, used once")]
     async fn write_activity(
         &self,
         changes: &[(Arc<LiveSession>, Option<ActivityStatus>, Vec<JudgedObservation>)],

@@ -31,7 +31,7 @@ const MAX_CANDIDATES: usize = 100;
 #[derive(Debug)]
 pub enum InboxEntry {
     /// A request, and the agent of a task that made it.
-    Request(Box<Request>, Option<Box<Agent>>),
+    Request(Request, Option<Box<Agent>>),
     QuestionSet {
         set: Listed,
         /// The creation time; for a set that cannot be read, the modification time.
@@ -267,7 +267,7 @@ impl Engine {
 
     async fn request_entry(&self, request: Request) -> Result<InboxEntry, EngineError> {
         let agent = self.agent_of_request(&request).await?;
-        Ok(InboxEntry::Request(Box::new(request), agent.map(Box::new)))
+        Ok(InboxEntry::Request(request, agent.map(Box::new)))
     }
 
     async fn read_entry(&self, found: InboxEntryId, text: &str) -> Result<InboxEntry, EngineError> {

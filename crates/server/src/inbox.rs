@@ -108,7 +108,7 @@ fn reply(request: AnswerRequest) -> Answer<InboxReply> {
 /// Returns the record of a question set, a question or a terminal prompt; `None` for other items.
 fn questions(item: InboxEntry) -> Option<QuestionSetRecord> {
     match item {
-        InboxEntry::Request(request, _) if request.kind() != RequestKind::Permission => Some((*request).into()),
+        InboxEntry::Request(request, _) if request.kind() != RequestKind::Permission => Some(request.into()),
         InboxEntry::QuestionSet { set: Listed::Sound(set), .. } => Some(set.into()),
         InboxEntry::QuestionSet { set: Listed::Broken { id, why }, at } => {
             Some(QuestionSetRecord::broken(id.into(), why.to_string(), at))
@@ -127,14 +127,14 @@ async fn record(app: &App, item: InboxEntry) -> Answer<InboxItem> {
                 None => task_and_step(app, session).await?,
             };
             match request.kind() {
-                RequestKind::Permission => of_permission(app, *request, about).await,
+                RequestKind::Permission => of_permission(app, request, about).await,
                 RequestKind::Question => {
-                    let detail = InboxDetail::Question { question_set: (*request).into() };
+                    let detail = InboxDetail::Question { question_set: request.into() };
                     of_questions(app, InboxKind::Question, session, about, detail).await
                 }
                 RequestKind::Input => {
                     let typed = request.answer_text();
-                    let detail = InboxDetail::Terminal { question_set: (*request).into() };
+                    let detail = InboxDetail::Terminal { question_set: request.into() };
                     Ok(InboxItem {
                         answer: typed,
                         ..of_questions(app, InboxKind::Terminal, session, about, detail).await?
