@@ -62,6 +62,13 @@ string_enum! {
     }
 }
 
+impl ActivityFact {
+    /// Reports whether the agent asks a human.
+    pub const fn asks(self) -> bool {
+        matches!(self, Self::PermissionAsked | Self::QuestionAsked)
+    }
+}
+
 impl Lifecycle for Activity {
     type Fact = ActivityFact;
 
@@ -223,6 +230,12 @@ impl ActivityTracker {
 
     /// Applies an observation.
     pub fn observe(&mut self, observation: Observation) -> Verdict {
+        // A dialog that closes before its delay has passed never counts.
+        if observation.fact == ActivityFact::Settled
+            && self.held.as_ref().is_some_and(|held| held.source >= observation.source && held.fact.asks())
+        {
+            self.held = None;
+        }
         let Ok(next) = self.status.activity.after(observation.fact) else { return Verdict::Ignored };
         let is_weaker = self.status.source.is_some_and(|current| observation.source > current);
         if is_weaker && self.status.activity != Activity::Unknown {
@@ -383,6 +396,14 @@ mod tests {
         assert_eq!(it.observe(said(Signal, Rested, 350)), Verdict::Confirmed);
         assert_eq!(it.apply_due(at(9999)), None);
         assert_eq!(it.status().activity, Activity::Idle);
+    }
+
+    #[test]
+    fn a_dialog_that_closes_within_the_delay_never_counts() {
+        let mut it = tracker(&[(Hook, Worked, 0), (Screen, QuestionAsked, 100)]);
+        assert_eq!(it.due_at(), Some(at(500)));
+        assert_eq!(it.observe(said(Screen, Settled, 300)), Verdict::Ignored);
+        assert_eq!((it.apply_due(at(9999)), it.status().activity), (None, Activity::Working));
     }
 
     #[test]
