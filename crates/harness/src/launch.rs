@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::{Agent, DefaultChoice, Missing};
 use crate::agents;
+use crate::generic_hooks;
 use crate::hooks::Hooks;
 use crate::print_mode::{self, PrintMode};
 use crate::rules::{Rule, RuleSet};
@@ -103,6 +104,11 @@ pub struct HarnessConfig {
     // Skipped if unset, like `like`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<Rule>,
+    /// Whether the program calls `coven hook` itself to report what it does. `false` for an entry that changes a built-in
+    /// harness: coven adds no hooks.
+    // Skipped if unset, like `like`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hooks: Option<bool>,
 }
 
 impl HarnessConfig {
@@ -278,7 +284,7 @@ impl Harness {
             note: String::new(),
             is_builtin: false,
             default_choice: choice(id),
-            hooks: None,
+            hooks: hooks(config, None),
             rules: RuleSet::default().changed_by(&config.rules),
         }
     }
@@ -323,6 +329,7 @@ impl Harness {
             version_args: config.version_args.clone().unwrap_or(self.version_args),
             grace_seconds: config.grace_seconds.or(self.grace_seconds),
             install_hint: config.install_hint.clone().unwrap_or(self.install_hint),
+            hooks: hooks(config, self.hooks),
             rules: self.rules.changed_by(&config.rules),
             ..self
         }
@@ -363,6 +370,15 @@ impl TerminalArgs {
     /// Returns all arguments.
     pub fn all(self) -> Vec<String> {
         [self.before, self.with_prompt].concat()
+    }
+}
+
+/// Returns the hooks of a harness that a config entry defines or changes.
+fn hooks(config: &HarnessConfig, built_in: Option<&'static Hooks>) -> Option<&'static Hooks> {
+    match config.hooks {
+        Some(true) => Some(built_in.unwrap_or(&generic_hooks::HOOKS)),
+        Some(false) => None,
+        None => built_in,
     }
 }
 
@@ -531,9 +547,24 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_without_like_is_serialized_without_the_key() {
+    fn newer_keys_that_an_entry_does_not_set_are_not_serialized() {
         let entry: HarnessConfig = serde_json::from_str(r#"{"program":"a"}"#).expect("an entry");
-        assert!(!serde_json::to_string(&entry).expect("JSON").contains("like"), "agreements are hashes of this text");
+        let text = serde_json::to_string(&entry).expect("JSON");
+        for key in ["like", "rules", "hooks"] {
+            assert!(!text.contains(key), "{key}: agreements are hashes of this text");
+        }
+    }
+
+    #[test]
+    fn an_entry_adds_generic_hooks_or_removes_all() {
+        let config = r#"{ "mine": { "program": "a", "hooks": true }, "plain": { "program": "a" } }"#;
+        let harnesses = all(&serde_json::from_str(config).expect("entries"));
+        let hooks = |id: &str| harnesses.iter().find(|it| it.id == id).expect("a harness with this id").hooks;
+        assert_eq!((hooks("mine"), hooks("plain")), (Some(&generic_hooks::HOOKS), None));
+        let own = Some(&generic_hooks::HOOKS);
+        let entry = |json: &str| serde_json::from_str::<HarnessConfig>(json).expect("an entry");
+        assert_eq!(super::hooks(&entry(r#"{"hooks":false}"#), own), None);
+        assert_eq!(super::hooks(&entry("{}"), own), own);
     }
 
     #[test]
@@ -551,5 +582,7 @@ mod tests {
         assert!(check(r#"{"program":"a","env":{"LD_PRELOAD":"x"}}"#).starts_with("env:"));
         assert!(check(r#"{"program":"a","graceSeconds":-1}"#).starts_with("graceSeconds:"));
         assert!(check(r#"{"program":"a","print":{"resume":[]}}"#).starts_with("print.resume:"));
+        let rule = r#"{"program":"a","rules":[{"name":"trust","on":"screen","means":"question"}]}"#;
+        assert!(check(rule).starts_with("rules: trust: add a text"));
     }
 }

@@ -4,6 +4,7 @@
 
 pub mod agent;
 pub mod agents;
+pub mod generic_hooks;
 pub mod hooks;
 pub mod launch;
 pub mod print_mode;

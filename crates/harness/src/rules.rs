@@ -20,9 +20,12 @@ string_enum! {
         Title = "title",
         /// A desktop notification that the agent requested (OSC 9, 99 or 777).
         Notification = "notification",
-        /// `busy`, `hidden`, `failed`, `paused` or a percentage (OSC 9;4).
+        /// `busy`, `hidden`, `failed`, `paused` or a percentage such as `42%` (OSC 9;4).
         Progress = "progress",
         Bell = "bell",
+        /// `prompt`, `command` or `exit` with the exit code: marks that a shell prints around its prompt and its commands
+        /// (OSC 133).
+        Shell = "shell",
     }
 }
 
@@ -93,6 +96,7 @@ enum RuleInputSchema {
     Notification,
     Progress,
     Bell,
+    Shell,
 }
 
 /// The values of `RuleMeaning` for the config schema.

@@ -19,7 +19,7 @@ pub const AGENT: Agent = Agent {
     print: Err(Missing("a shell does not answer prompts")),
     mcp: Err(Missing("a shell does not use MCP servers")),
     hooks: Err(Missing("a shell has no hooks")),
-    rules: None,
+    rules: Some(include_str!("screen.toml")),
     #[cfg(feature = "trial")]
     trial: None,
 };
