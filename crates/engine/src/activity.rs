@@ -18,6 +18,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 
 use super::Engine;
+use super::evidence::Finding;
 use super::live::LiveSession;
 use crate::error::EngineError;
 
@@ -45,9 +46,9 @@ pub(crate) struct SessionActivity {
     unstored: Vec<JudgedObservation>,
     /// The record must be stored, because the status changed.
     is_changed: bool,
-    /// What the last terminal signal said. It counts again after a request is settled: a title that says "not working" is
-    /// not repeated when a dialog closes.
-    last_signal: Option<(ActivityFact, Option<String>)>,
+    /// What the last title or progress said. It counts again after a request is settled: a title that says "not working"
+    /// is not repeated when a dialog closes.
+    pub last_level: Option<Finding>,
     pub hooks: HookState,
     /// Ids of the newest hook calls, so that a repeated delivery is recognised.
     pub hook_calls: Vec<RequestId>,
@@ -81,6 +82,20 @@ impl SessionActivity {
         self.unstored.drain(..excess);
     }
 
+    pub const fn status(&self) -> &ActivityStatus {
+        self.tracker.status()
+    }
+
+    /// Observes the last title or progress again. One that asks is not repeated: its request was just settled.
+    fn repeat_level(&mut self, now: Timestamp) {
+        let Some((fact, detail)) = self.last_level.clone() else { return };
+        if !fact.asks() {
+            let again = Observation::new(ActivitySource::Signal, fact, detail.as_deref(), now);
+            let verdict = self.tracker.observe(again.clone());
+            self.keep(again, verdict);
+        }
+    }
+
     fn is_watched(&self, now: Timestamp) -> bool {
         self.watched_until.is_some_and(|until| until > now)
     }
@@ -102,22 +117,20 @@ impl Engine {
     /// Applies an observation of a live session. The loop stores it.
     pub(crate) fn observe(&self, live: &LiveSession, observation: Observation) -> Verdict {
         let mut activity = lock(&live.activity);
-        if observation.source == ActivitySource::Signal {
-            activity.last_signal = Some((observation.fact, observation.detail.clone()));
-        }
         let verdict = activity.tracker.observe(observation.clone());
         activity.keep(observation, verdict);
         self.queue_activity(live.id, &activity);
         verdict
     }
 
-    /// Records that a request was settled, and lets the last terminal signal count again.
+    /// Records that a request was settled, and lets the last title count again.
     pub(crate) fn observe_settled(&self, live: &LiveSession, source: ActivitySource) {
         let now = clock::now();
-        let last_signal = lock(&live.activity).last_signal.clone();
-        self.observe(live, Observation::new(source, ActivityFact::Settled, None, now));
-        if let Some((fact, detail)) = last_signal {
-            self.observe(live, Observation::new(ActivitySource::Signal, fact, detail.as_deref(), now));
+        let verdict = self.observe(live, Observation::new(source, ActivityFact::Settled, None, now));
+        if verdict == Verdict::Changed {
+            let mut activity = lock(&live.activity);
+            activity.repeat_level(now);
+            self.queue_activity(live.id, &activity);
         }
     }
 
@@ -170,7 +183,11 @@ impl Engine {
             let Some(live) = self.live_session(id) else { continue };
             let mut activity = lock(&live.activity);
             if let Some((observation, verdict)) = activity.tracker.apply_due(now) {
+                let is_settled = observation.fact == ActivityFact::Settled && verdict == Verdict::Changed;
                 activity.keep(observation, verdict);
+                if is_settled {
+                    activity.repeat_level(now);
+                }
             }
             if let Some(due) = activity.tracker.due_at() {
                 lock(&self.activity.waiting).insert(id);

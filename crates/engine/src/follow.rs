@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::Engine;
 use super::acp::FinalOutput;
 use super::activity::SessionActivity;
+use super::evidence::TerminalReader;
 use super::live::{LiveSession, UnstoredEntries};
 use super::model::Model;
 use super::spawn::reap;
@@ -64,10 +65,17 @@ impl Engine {
             let _there = self.background.enter();
             UnixStream::from_std(stream).map_err(unreadable)?
         };
+        let reader = TerminalReader::of(self, session).filter(|_| model.is_some());
+        if let (Some(_), Some(model)) = (&reader, &model) {
+            // Signals of output that is in the ledger were judged by the daemon that stored it.
+            unstored.read(Some(model)).map_err(unreadable)?;
+            model.keep_signals_from(unstored.stored_end);
+        }
         let observations = if is_new { Vec::new() } else { self.store.observations(id).await? };
         let mut activity = SessionActivity::new(session.activity.clone(), &observations);
         let hooks = self.hooks_of(session, &mut activity);
         let live = Arc::new(LiveSession::new(id, dir, unstored, model, acp, activity, hooks));
+        self.forget_lost_screen_rules(&live, reader.as_ref());
         self.add_live(live.clone());
         if hooks.is_some() && !is_new {
             self.read_stored_hook_calls(&live);
@@ -78,7 +86,7 @@ impl Engine {
         let (engine, followed) = (self.clone(), live.clone());
         // Owned by the live session: it ends with its holder or with the daemon.
         self.background.spawn(async move {
-            engine.follow(&followed, stream).await;
+            engine.follow(&followed, stream, reader).await;
             if let Some(acp) = followed.acp.as_ref().filter(|_| !engine.is_stopping()) {
                 // Its remaining output is stored in the transaction that ends the session.
                 acp.close().await;
@@ -101,7 +109,12 @@ impl Engine {
     }
 
     /// Follows the holder until the harness exits, the connection breaks or the daemon stops.
-    async fn follow(self: &Arc<Self>, live: &Arc<LiveSession>, mut stream: UnixStream) {
+    async fn follow(
+        self: &Arc<Self>,
+        live: &Arc<LiveSession>,
+        mut stream: UnixStream,
+        mut reader: Option<TerminalReader>,
+    ) {
         let (mut decoder, mut buffer) = (Decoder::default(), vec![0; 4096].into_boxed_slice());
         let (mut store_at, mut announce_at): (Option<Instant>, Option<Instant>) = (None, None);
         let delay = if live.model.is_some() { LEDGER_DELAY } else { UNSEEN_LEDGER_DELAY };
@@ -117,6 +130,7 @@ impl Engine {
         let mut can_note = false;
         loop {
             let write_at = store_at.into_iter().chain(announce_at).min();
+            let evaluate_at = reader.as_ref().and_then(TerminalReader::next_evaluation);
             tokio::select! {
                 read = stream.read(&mut buffer) => match read {
                     Ok(0) | Err(_) => return,
@@ -162,6 +176,15 @@ impl Engine {
                         let _ = stream.write_all(&Request::TerminalReply(replies).encode()).await;
                     }
                     store_at.get_or_insert_with(|| Instant::now() + delay);
+                    if let Some(reader) = &mut reader {
+                        self.read_signals(live, reader);
+                        reader.plan_evaluation(Instant::now());
+                    }
+                }
+                () = sleep_until(evaluate_at.unwrap_or_else(Instant::now)), if evaluate_at.is_some() => {
+                    if let Some(reader) = &mut reader {
+                        self.read_screen(live, reader);
+                    }
                 }
                 () = sleep_until(write_at.unwrap_or_else(Instant::now)), if write_at.is_some() => {
                     (store_at, announce_at) = (None, None);

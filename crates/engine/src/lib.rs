@@ -15,6 +15,7 @@ pub mod conversation;
 pub mod describe;
 pub mod error;
 pub mod events;
+pub mod evidence;
 pub mod feed;
 pub mod follow;
 mod harness;

@@ -49,6 +49,8 @@ pub(crate) struct UnstoredEntries {
     stored: u64,
     /// The end of the log according to the journal.
     pub end: u64,
+    /// The same according to the entries that were stored when the session was adopted.
+    pub stored_end: u64,
     pub exit: Option<ExitStatus>,
     pub launch_failure: Option<String>,
     /// Pid, start time and boot id from the journal.
@@ -71,6 +73,7 @@ impl UnstoredEntries {
             pending: Vec::new(),
             stored,
             end: 0,
+            stored_end: 0,
             exit: None,
             launch_failure: None,
             started: None,
@@ -118,6 +121,8 @@ impl UnstoredEntries {
                 }
                 if seq > self.stored {
                     self.pending.push(stamped.entry(seq));
+                } else {
+                    self.stored_end = self.end;
                 }
             }
         }

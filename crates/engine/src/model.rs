@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use coven_screen::Screen;
+use coven_screen::{Screen, TerminalSignal};
 use coven_store::Keyframe;
 use tokio::sync::watch;
 
@@ -21,6 +21,8 @@ pub const KEYFRAME_BYTES: u64 = 1 << 20;
 const SLICE: usize = 128 << 10;
 /// Maximum bytes of queued terminal replies; later replies are dropped.
 const MAX_REPLIES: usize = 4096;
+/// Maximum number of queued signals; the oldest ones are dropped.
+const MAX_SIGNALS: usize = 256;
 
 /// The screen of one session as far as its log has been fed.
 pub struct Model {
@@ -28,6 +30,7 @@ pub struct Model {
     /// The known end of the log.
     target: AtomicU64,
     is_queued: AtomicBool,
+    has_signals: AtomicBool,
     /// Increases with every slice that may have changed the screen.
     version: watch::Sender<u64>,
     pub(crate) shared: SharedScreen,
@@ -44,7 +47,26 @@ struct State {
     /// Terminal queries before this offset get no reply: an earlier daemon handled them.
     answers_from: u64,
     replies: Vec<u8>,
+    /// `None` if no one reads the signals.
+    signals: Option<SignalQueue>,
     buffer: Vec<u8>,
+}
+
+/// The signals in the output from an offset on.
+struct SignalQueue {
+    /// An earlier daemon judged the signals before this offset.
+    from: u64,
+    /// The screen has reached that offset.
+    has_started: bool,
+    new: NewSignals,
+}
+
+/// The signals since the last call.
+#[derive(Debug, Default)]
+pub(crate) struct NewSignals {
+    /// The title at the offset from which signals are kept; returned once.
+    pub earlier_title: Option<String>,
+    pub signals: VecDeque<TerminalSignal>,
 }
 
 /// A rendered screen and its log offset.
@@ -67,10 +89,12 @@ impl Model {
                 last_keyframe: start.offset,
                 answers_from,
                 replies: Vec::new(),
+                signals: None,
                 buffer: Vec::new(),
             }),
             target: AtomicU64::new(start.offset),
             is_queued: AtomicBool::new(false),
+            has_signals: AtomicBool::new(false),
             version: watch::Sender::new(0),
             shared: SharedScreen::default(),
         }
@@ -92,13 +116,36 @@ impl Model {
         self.target.load(Ordering::Acquire).saturating_sub(self.lock().offset)
     }
 
+    /// Keeps the signals of output from this offset on. Called before the model is fed.
+    pub(crate) fn keep_signals_from(&self, from: u64) {
+        self.lock().signals = Some(SignalQueue { from, has_started: false, new: NewSignals::default() });
+    }
+
+    pub(crate) fn take_signals(&self) -> NewSignals {
+        // Cleared before the read, so that later signals set it again.
+        self.has_signals.store(false, Ordering::Release);
+        self.lock().signals.as_mut().map(|queue| std::mem::take(&mut queue.new)).unwrap_or_default()
+    }
+
+    /// Returns the text of the screen; `None` while it shows old output that an earlier daemon judged.
+    pub(crate) fn new_screen_text(&self) -> Option<String> {
+        let state = self.lock();
+        state.signals.as_ref().is_some_and(|queue| queue.has_started).then(|| state.screen.text())
+    }
+
     /// Feeds at most one slice. Returns true if there is more.
     fn feed_slice(&self) -> io::Result<bool> {
         self.feed_slice_to(self.target.load(Ordering::Acquire))
     }
 
     fn feed_slice_to(&self, target: u64) -> io::Result<bool> {
-        let has_more = self.lock().feed_slice(target);
+        let mut state = self.lock();
+        let has_more = state.feed_slice(target);
+        let has_signals = state.signals.as_ref().is_some_and(|queue| !queue.new.signals.is_empty());
+        drop(state);
+        if has_signals {
+            self.has_signals.store(true, Ordering::Release);
+        }
         self.version.send_modify(|version| *version += 1);
         has_more
     }
@@ -168,6 +215,15 @@ impl Model {
 
 impl State {
     fn feed_slice(&mut self, target: u64) -> io::Result<bool> {
+        self.start_signals();
+        let has_more = self.feed(target);
+        self.collect_signals();
+        // Without new output this call is the only one.
+        self.start_signals();
+        has_more
+    }
+
+    fn feed(&mut self, target: u64) -> io::Result<bool> {
         while let Some((at, rows, cols)) = self.resizes.front().copied().filter(|(at, ..)| *at <= self.offset) {
             debug_assert!(at <= self.offset);
             self.resizes.pop_front();
@@ -175,8 +231,10 @@ impl State {
             self.keep();
         }
         let next_resize = self.resizes.front().map_or(u64::MAX, |(at, ..)| *at);
-        // Queries that get no reply and those that do are never in one slice.
-        let last_old = if self.offset < self.answers_from { self.answers_from } else { u64::MAX };
+        // Queries that get no reply and those that do are never in one slice; nor are old signals and new ones.
+        let signals_from = self.signals.as_ref().map_or(0, |queue| queue.from);
+        let last_old = [self.answers_from, signals_from].into_iter().filter(|from| self.offset < *from).min();
+        let last_old = last_old.unwrap_or(u64::MAX);
         let stop = target.min(next_resize).min(self.last_keyframe + KEYFRAME_BYTES).min(last_old);
         let wanted = usize::try_from(stop.saturating_sub(self.offset)).unwrap_or(SLICE).min(SLICE);
         if wanted == 0 {
@@ -208,6 +266,24 @@ impl State {
             self.buffer = Vec::new();
         }
         Ok(self.offset < target || !self.resizes.is_empty())
+    }
+
+    /// Starts to keep signals once the screen has reached their first offset.
+    fn start_signals(&mut self) {
+        let offset = self.offset;
+        if let Some(queue) = self.signals.as_mut().filter(|queue| !queue.has_started && offset >= queue.from) {
+            self.screen.take_signals();
+            queue.has_started = true;
+            queue.new.earlier_title = self.screen.title().map(str::to_owned);
+        }
+    }
+
+    fn collect_signals(&mut self) {
+        if let Some(queue) = self.signals.as_mut().filter(|queue| queue.has_started) {
+            queue.new.signals.extend(self.screen.take_signals());
+            let excess = queue.new.signals.len().saturating_sub(MAX_SIGNALS);
+            queue.new.signals.drain(..excess);
+        }
     }
 
     fn keep(&mut self) {
@@ -262,7 +338,13 @@ fn work(jobs: &Receiver<Job>, requeue: &Sender<Job>) {
         };
         if !has_more {
             (job.done)();
-        } else if !job.model.is_queued.swap(true, Ordering::AcqRel) {
+            continue;
+        }
+        // Signals are read during a flood, not only after it.
+        if job.model.has_signals.load(Ordering::Acquire) {
+            (job.done)();
+        }
+        if !job.model.is_queued.swap(true, Ordering::AcqRel) {
             let _ = requeue.send(job);
         }
     }
