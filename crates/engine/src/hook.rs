@@ -25,6 +25,7 @@ use super::activity::{HookState, SessionActivity};
 use super::caller::Caller;
 use super::live::LiveSession;
 use super::notification::{InboxItemId, InboxNotification};
+use super::spawn::create_folder;
 use crate::blocking::blocking;
 use crate::error::EngineError;
 use crate::runtime;
@@ -96,6 +97,7 @@ impl Engine {
             cwd: Path::new(&session.cwd),
         };
         let injected = (hooks.inject)(&setup).and_then(|injection| {
+            create_folder(&self.home.session_dir(session.id))?;
             write_files(&folder, &injection.files).map_err(|error| format!("cannot write hook files: {error}"))?;
             Ok(injection)
         });
@@ -107,7 +109,9 @@ impl Engine {
             }
             Err(reason) => {
                 tracing::warn!(session = %session.id, reason, "an agent runs without hooks");
-                let _ = write_files(&folder, &[(UNAVAILABLE.to_owned(), reason)]);
+                if create_folder(&self.home.session_dir(session.id)).is_ok() {
+                    let _ = write_files(&folder, &[(UNAVAILABLE.to_owned(), reason)]);
+                }
             }
         }
         argv.extend(prompt);

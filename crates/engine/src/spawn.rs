@@ -186,14 +186,23 @@ pub(super) async fn end_launch(processes: &Processes, mut holder: Child) {
 }
 
 fn send_spec(mut stdin: ChildStdin, dir: &Path, spec: &Spec) -> Result<(), String> {
-    let failed = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
+    create_folder(dir)?;
+    let spec = serde_json::to_vec(spec).map_err(|error| error.to_string())?;
+    stdin.write_all(&spec).map_err(|error| format!("cannot send the spec to the holder: {error}"))
+}
+
+/// Creates the folder of a new session. It may exist already with the files for hooks; the holder refuses a used one.
+pub(super) fn create_folder(dir: &Path) -> Result<(), String> {
     // A pull can replace the folder by a link while the daemon is running.
     if dir.parent().is_some_and(Path::is_symlink) {
         return Err("the folder of sessions is a symbolic link; remove it".to_owned());
     }
-    std::fs::DirBuilder::new().mode(0o700).create(dir).map_err(failed("cannot create the session's folder"))?;
-    let spec = serde_json::to_vec(spec).map_err(|error| error.to_string())?;
-    stdin.write_all(&spec).map_err(failed("cannot send the spec to the holder"))
+    match std::fs::DirBuilder::new().mode(0o700).create(dir) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists || !dir.is_dir() || dir.is_symlink() => {
+            Err(format!("cannot create the session's folder: {error}"))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 /// Waits until the harness is running. Sets `spawned` as soon as the process is known, because the holder can die
