@@ -7,6 +7,7 @@ use coven_api::harness::{HarnessRecord, ListHarnessesQuery};
 use coven_api::request::Request;
 use coven_api::routes::{Endpoint, ListHarnesses};
 
+use super::harness_rules::{self, RulesVerb};
 use super::page::{self, PageArgs};
 use crate::command_line::Place;
 use crate::daemon_client::{DaemonClient, block_on};
@@ -17,7 +18,7 @@ use crate::table::Table;
 /// Lists the harnesses: installation, version and start command
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  coven harness list\n  coven harness doctor     runs every program to get its version"
+    after_help = "Examples:\n  coven harness list\n  coven harness doctor            runs every program to get its version\n  coven harness rules test 1a2b   tries the rules for screens and signals"
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -46,14 +47,23 @@ enum Verb {
         #[command(flatten)]
         page: PageArgs,
     },
+    /// Lists the rules for screens and signals, or tries them on a recording
+    #[command(after_help = "Examples:
+  coven harness rules list shell
+  coven harness rules test 1a2b")]
+    Rules {
+        #[command(subcommand)]
+        verb: RulesVerb,
+    },
 }
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
-    let home = place.home()?;
     let (request, as_json, is_doctor) = match args.verb {
+        Verb::Rules { verb } => return harness_rules::run(verb, place),
         Verb::List { json, page } => (harnesses(false, page), json, false),
         Verb::Doctor { json, page } => (harnesses(true, page), json, true),
     };
+    let home = place.home()?;
     block_on(async {
         let mut link = DaemonClient::open(&home).await?;
         if as_json {

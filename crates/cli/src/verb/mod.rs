@@ -23,6 +23,7 @@ pub mod events;
 pub mod export;
 pub mod finish;
 pub mod harness;
+mod harness_rules;
 pub mod inbox;
 mod inbox_follow;
 mod inbox_text;
