@@ -8,7 +8,7 @@ use std::io::{self, BufRead, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -120,6 +120,9 @@ fn run_command(command: &str) -> CommandResult {
         "leave_dirty" => Ok(std::fs::write(rest, "not committed\n")?),
         "commit" => commit(rest),
         "append" => append(rest),
+        "raw" => write_raw(&unescaped(rest)),
+        "titles" => change_titles(rest),
+        "hook" => call_hook(rest),
         "until" => {
             wait_for_file(Path::new(rest));
             Ok(())
@@ -306,6 +309,59 @@ fn close_terminal() -> CommandResult {
     rustix::stdio::dup2_stdin(&null)?;
     rustix::stdio::dup2_stdout(&null)?;
     Ok(rustix::stdio::dup2_stderr(&null)?)
+}
+
+/// Returns the bytes of a text with `\\e`, `\\a`, `\\n`, `\\0` and `\\\\`.
+fn unescaped(text: &str) -> Vec<u8> {
+    let (mut bytes, mut rest) = (Vec::new(), text.bytes());
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'\\' => match rest.next() {
+                Some(b'e') => 0x1b,
+                Some(b'a') => 0x07,
+                Some(b'n') => b'\n',
+                Some(b'0') => 0,
+                other => other.unwrap_or(b'\\'),
+            },
+            byte => byte,
+        });
+    }
+    bytes
+}
+
+/// `COUNT MILLISECONDS`: alternates between the titles `* 0`, `- 1`, `* 2` and so on.
+fn change_titles(rest: &str) -> CommandResult {
+    let mut numbers = rest.split(' ').map(|word| word.parse::<u64>().unwrap_or(0));
+    let (count, pause) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    for number in 0..count {
+        let mark = if number % 2 == 0 { '*' } else { '-' };
+        write_raw(format!("\x1b]2;{mark} {number}\x07").as_bytes())?;
+        std::thread::sleep(Duration::from_millis(pause));
+    }
+    Ok(())
+}
+
+/// `EVENT [wait] JSON`: calls a hook as an agent does, and prints its output.
+fn call_hook(rest: &str) -> CommandResult {
+    let (event, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+    let payload = rest.strip_prefix("wait").map(str::trim_start);
+    let coven = std::env::var("COVEN_PROGRAM").map_err(|_| io::Error::other("COVEN_PROGRAM is not set"))?;
+    let mut command = Command::new(coven);
+    command.args(["hook", "fake", event]).args(payload.map(|_| "wait"));
+    let mut hook = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    if let Some(mut input) = hook.stdin.take() {
+        input.write_all(&payload_of(payload.unwrap_or(rest)))?;
+    }
+    let output = hook.wait_with_output()?;
+    print_line(&format!("hook {event}: {} {}", output.status, String::from_utf8_lossy(&output.stdout).trim_end()))
+}
+
+/// `huge N` stands for a JSON text of N bytes.
+fn payload_of(text: &str) -> Vec<u8> {
+    match text.strip_prefix("huge ").and_then(|size| size.parse::<usize>().ok()) {
+        Some(size) => format!(r#"{{"detail":"{}"}}"#, "x".repeat(size)).into_bytes(),
+        None => text.as_bytes().to_vec(),
+    }
 }
 
 fn wait_for_file(path: &Path) {
