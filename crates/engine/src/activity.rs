@@ -44,6 +44,8 @@ pub(crate) struct SessionActivity {
     /// The last number given to an observation.
     numbered: u64,
     unstored: Vec<JudgedObservation>,
+    /// A transaction with earlier observations has not been committed yet.
+    is_being_stored: bool,
     /// The record must be stored, because the status changed.
     is_changed: bool,
     /// What the last title or progress said. It counts again after a request is settled: a title that says "not working"
@@ -86,6 +88,11 @@ impl SessionActivity {
         self.tracker.status()
     }
 
+    /// Reports whether the store lacks observations.
+    pub const fn has_unstored(&self) -> bool {
+        self.is_changed || self.is_being_stored || !self.unstored.is_empty()
+    }
+
     /// Observes the last title or progress again. One that asks is not repeated: its request was just settled.
     fn repeat_level(&mut self, now: Timestamp) {
         let Some((fact, detail)) = self.last_level.clone() else { return };
@@ -106,6 +113,8 @@ impl SessionActivity {
 pub(crate) struct ActivityQueue {
     changed: Mutex<HashSet<SessionId>>,
     waiting: Mutex<HashSet<SessionId>>,
+    /// Held while changes are stored, so that an older status never overwrites a newer one.
+    storing: tokio::sync::Mutex<()>,
     pub notify: Notify,
 }
 
@@ -202,6 +211,7 @@ impl Engine {
 
     /// Stores all changes of activity in one transaction and announces them.
     pub(crate) async fn store_activity(self: &Arc<Self>) -> Result<(), EngineError> {
+        let _storing = self.activity.storing.lock().await;
         let ids: Vec<SessionId> = lock(&self.activity.changed).drain().collect();
         let mut changes = Vec::new();
         for id in ids {
@@ -209,13 +219,18 @@ impl Engine {
             let mut activity = lock(&live.activity);
             let status = std::mem::take(&mut activity.is_changed).then(|| activity.tracker.status().clone());
             let unstored = std::mem::take(&mut activity.unstored);
+            activity.is_being_stored = true;
             drop(activity);
             changes.push((live, status, unstored));
         }
         if changes.is_empty() {
             return Ok(());
         }
-        match self.write_activity(&changes).await {
+        let written = self.write_activity(&changes).await;
+        for (live, ..) in &changes {
+            lock(&live.activity).is_being_stored = false;
+        }
+        match written {
             Ok(changed) => {
                 for (live, before, session) in changed {
                     self.activity_changed(&live, before, &session).await;
@@ -271,7 +286,7 @@ impl Engine {
             "detail": status.detail,
         }));
         if before.needs_a_human() && !status.activity.needs_a_human() {
-            self.cancel_hook_requests(live.id).await;
+            self.cancel_hook_requests(live.id, status.since).await;
         }
     }
 
@@ -283,11 +298,13 @@ impl Engine {
         Ok(pending)
     }
 
-    /// Cancels requests whose dialog was closed in the terminal.
-    pub(crate) async fn cancel_hook_requests(&self, id: SessionId) {
+    /// Cancels requests whose dialog was closed in the terminal at this time. The agent may have made a newer one since.
+    async fn cancel_hook_requests(&self, id: SessionId, closed_at: Option<Timestamp>) {
         let cancelled = async {
             for request in self.pending_hook_requests(id).await? {
-                self.withdraw_request(request.id).await?;
+                if Some(request.created_at) < closed_at {
+                    self.withdraw_request(request.id).await?;
+                }
             }
             Ok::<(), EngineError>(())
         };

@@ -18,8 +18,9 @@ use super::acp::FinalOutput;
 use super::activity::SessionActivity;
 use super::evidence::TerminalReader;
 use super::live::{LiveSession, UnstoredEntries};
-use super::model::Model;
+use super::model::{KEYFRAME_BYTES, Model};
 use super::spawn::reap;
+use crate::blocking::blocking;
 use crate::error::EngineError;
 use crate::runtime;
 use coven_holder::fault;
@@ -29,6 +30,9 @@ const LEDGER_DELAY: Duration = Duration::from_millis(100);
 /// The same for sessions without a screen model. Reading the ledger stores pending entries first.
 const UNSEEN_LEDGER_DELAY: Duration = Duration::from_secs(1);
 const STORE_RETRY: Duration = Duration::from_secs(1);
+/// Delay of a ledger whose output led to observations that are not stored yet, and how often it is delayed.
+const OBSERVATION_DELAY: Duration = Duration::from_millis(20);
+const MAX_OBSERVATION_DELAYS: u32 = 5;
 pub(crate) const HOLDER_GONE: &str = "the session's holder ended without an exit status";
 
 impl Engine {
@@ -84,9 +88,11 @@ impl Engine {
             self.spawn_session_tasks(&live, acp);
         }
         let (engine, followed) = (self.clone(), live.clone());
+        self.followers.send_modify(|count| *count += 1);
         // Owned by the live session: it ends with its holder or with the daemon.
         self.background.spawn(async move {
             engine.follow(&followed, stream, reader).await;
+            engine.followers.send_modify(|count| *count -= 1);
             if let Some(acp) = followed.acp.as_ref().filter(|_| !engine.is_stopping()) {
                 // Its remaining output is stored in the transaction that ends the session.
                 acp.close().await;
@@ -127,7 +133,7 @@ impl Engine {
             store_at = Some(Instant::now() + delay);
         }
         let mut notes = live.unsent_notes.lock().await;
-        let mut can_note = false;
+        let (mut can_note, mut delays) = (false, 0);
         loop {
             let write_at = store_at.into_iter().chain(announce_at).min();
             let evaluate_at = reader.as_ref().and_then(TerminalReader::next_evaluation);
@@ -187,7 +193,13 @@ impl Engine {
                     }
                 }
                 () = sleep_until(write_at.unwrap_or_else(Instant::now)), if write_at.is_some() => {
-                    (store_at, announce_at) = (None, None);
+                    // Output in the ledger counts as judged after a restart.
+                    if reader.is_some() && delays < MAX_OBSERVATION_DELAYS && live.has_unstored_activity() {
+                        (store_at, delays) = (Some(Instant::now() + OBSERVATION_DELAY), delays + 1);
+                        announce_at = None;
+                        continue;
+                    }
+                    (store_at, announce_at, delays) = (None, None, 0);
                     self.journal_moved(live).await;
                     match self.store_ledger(live).await {
                         Ok(due) => announce_at = due,
@@ -199,10 +211,24 @@ impl Engine {
                 }
                 () = self.stopped() => {
                     self.journal_moved(live).await;
+                    if let Some(reader) = &reader {
+                        self.store_last_signals(live, reader).await;
+                    }
                     let _ = self.store_ledger(live).await;
                     return;
                 }
             }
+        }
+    }
+
+    /// Judges the signals of all output before the daemon stops: the next one does not judge them again.
+    async fn store_last_signals(self: &Arc<Self>, live: &Arc<LiveSession>, reader: &TerminalReader) {
+        if let Some(model) = live.model.clone().filter(|model| model.lag() <= KEYFRAME_BYTES) {
+            let _ = blocking(move || model.catch_up()).await;
+        }
+        self.read_signals(live, reader);
+        if let Err(error) = self.store_activity().await {
+            tracing::warn!(session = %live.id, %error, "cannot store the activity of a session");
         }
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use coven_domain::activity::{ActivityFact, ActivitySource, Observation};
 use coven_domain::query::AgentQuery;
 use coven_domain::request::{PermissionOption, Request, RequestAnswer, RequestBody, RequestSource, RequestState};
-use coven_domain::session::Session;
+use coven_domain::session::{Session, SessionState};
 use coven_domain::{AgentId, RequestId, SessionId, Timestamp};
 use coven_files::{Limit, Links};
 use coven_harness::hooks::{HookAnswer, HookMeaning, HookRequest, HookRequestBody, HookSetup, Hooks};
@@ -19,6 +19,7 @@ use coven_holder::{clock, process};
 use coven_store::Change;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::Engine;
 use super::activity::{HookState, SessionActivity};
@@ -32,6 +33,8 @@ use crate::runtime;
 
 /// Number of call ids kept per session to recognise repeated deliveries.
 const MAX_CALL_IDS: usize = 256;
+/// How long a hook waits until the daemon has adopted its session.
+const ADOPTION_TIME: Duration = Duration::from_secs(10);
 /// How often the daemon checks that the process of a waiting hook still exists.
 const HOOK_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// Key in the metadata of a session for the ids of the agent's own conversations.
@@ -70,14 +73,30 @@ impl Engine {
         caller: &Caller,
     ) -> Result<Option<String>, EngineError> {
         caller.ensure_in(session).inspect_err(|error| tracing::warn!(%error, event = call.event, "rejected a hook"))?;
-        let live = self
-            .live_session(session)
-            .ok_or_else(|| EngineError::NotLive { id: session, state: "not running".to_owned() })?;
+        let live = self.adopted_session(session).await?;
         let Some(hooks) = live.hooks else { return Ok(None) };
         let request = self.handle_hook(&live, hooks, &call).await?;
         match request {
             Some(request) => self.wait_for_answer(&live, hooks, &call, request, caller.pid()).await,
             None => Ok(None),
+        }
+    }
+
+    /// Returns a live session. Waits until it is adopted: an agent calls hooks as soon as it is running, and hooks that wait
+    /// return to a daemon that has just started.
+    async fn adopted_session(&self, id: SessionId) -> Result<Arc<LiveSession>, EngineError> {
+        let mut added = self.live_added.subscribe();
+        let until = Instant::now() + ADOPTION_TIME;
+        loop {
+            added.borrow_and_update();
+            if let Some(live) = self.live_session(id) {
+                return Ok(live);
+            }
+            let state = self.session(id).await?.state;
+            let is_over = !matches!(state, SessionState::Created | SessionState::Running);
+            if is_over || tokio::time::timeout_at(until, added.changed()).await.is_err() {
+                return Err(EngineError::NotLive { id, state: "not running".to_owned() });
+            }
         }
     }
 

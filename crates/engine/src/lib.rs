@@ -110,6 +110,8 @@ pub struct Engine {
     live: Mutex<HashMap<SessionId, Arc<LiveSession>>>,
     /// Notified when a session is added to `live`.
     live_added: watch::Sender<()>,
+    /// Number of tasks that follow a session.
+    followers: watch::Sender<usize>,
     /// Launches in progress, with the signal that cancels each.
     launches: Mutex<HashMap<SessionId, Arc<Notify>>>,
     pub(crate) activity: activity::ActivityQueue,
@@ -166,6 +168,7 @@ impl Engine {
             changed: watch::Sender::new(0),
             live: Mutex::default(),
             live_added: watch::Sender::default(),
+            followers: watch::Sender::default(),
             launches: Mutex::default(),
             standby_holder: Mutex::default(),
             activity: activity::ActivityQueue::default(),
@@ -251,6 +254,11 @@ impl Engine {
     /// Waits until the daemon is asked to stop.
     pub async fn stopped(&self) {
         let _ = self.stopping.subscribe().wait_for(|stop| *stop).await;
+    }
+
+    /// Waits until the followers of all sessions have stored what they know. Called after [`Engine::stop`].
+    pub async fn finish_following(&self) {
+        let _ = self.followers.subscribe().wait_for(|count| *count == 0).await;
     }
 
     /// Becomes true when the daemon is asked to stop.

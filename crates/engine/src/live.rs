@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use coven_domain::SessionId;
 use coven_domain::entry::{Entry, EntryKind};
@@ -182,6 +182,10 @@ impl LiveSession {
     /// Adds a note to the ledger. When the queue is full the note is dropped: the record and its event have the change.
     pub(crate) fn note(&self, note: Value) {
         let _ = self.notes.try_send(note.to_string());
+    }
+
+    pub(crate) fn has_unstored_activity(&self) -> bool {
+        self.activity.lock().unwrap_or_else(PoisonError::into_inner).has_unstored()
     }
 
     pub(crate) fn advance(&self, end: u64) {

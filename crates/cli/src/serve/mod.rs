@@ -278,6 +278,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
             let _ = on_tcp.await;
         }
         engine.finish_operations().await;
+        engine.finish_following().await;
     })
     .await;
     let _ = fs::remove_file(&socket);
