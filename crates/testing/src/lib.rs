@@ -11,6 +11,7 @@ use {signal_hook as _, uuid as _};
 
 pub mod agents;
 pub mod events;
+pub mod evidence;
 pub mod home;
 pub mod http;
 pub mod invariants;

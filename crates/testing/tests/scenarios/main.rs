@@ -1,6 +1,7 @@
 //! Tests of the built binary: one per scenario of `scenarios.tsv`, named after its number, and one per verb of the
 //! command line.
 
+mod activity;
 mod advice;
 mod agent;
 mod agent_args;

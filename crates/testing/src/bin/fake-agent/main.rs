@@ -123,6 +123,12 @@ fn run_command(command: &str) -> CommandResult {
         "raw" => write_raw(&unescaped(rest)),
         "titles" => change_titles(rest),
         "hook" => call_hook(rest),
+        "background_hook" => {
+            let rest = rest.to_owned();
+            // Ends with the agent.
+            std::thread::spawn(move || drop(call_hook(&rest)));
+            Ok(())
+        }
         "until" => {
             wait_for_file(Path::new(rest));
             Ok(())

@@ -1,0 +1,83 @@
+//! The generic hooks of a program that only the config defines.
+
+use coven_domain::activity::{Activity, ActivitySource};
+use coven_testing::TestHome;
+use serde_json::json;
+
+use super::{source_and_detail, step};
+
+/// A permission with two options.
+const PERMISSION: &str = r#"{"title":"wants to run: ls","key":"7","options":[{"id":"y","name":"Yes","kind":"allow_once"},{"id":"n","name":"No","kind":"reject_once"}]}"#;
+const QUESTION: &str =
+    r#"{"questions":[{"title":"DB","prompt":"Which?","options":[{"label":"SQLite"},{"label":"Other"}]}]}"#;
+
+#[test]
+fn every_event_changes_the_activity() {
+    let home = TestHome::started_with_rules(&json!([]));
+    let script = r#"hook started {"conversation":"c1"} ;; ask 0 ;; hook working {"detail":"builds"} ;; ask 1 ;; hook limited {"detail":"until 9"} ;; ask 2
+        ;; hook working ;; hook background {"count":1} ;; hook idle ;; ask 3 ;; hook background {"count":0} ;; ask 4
+        ;; hook permission {"detail":"wants a key"} ;; ask 5 ;; hook question ;; ask 6"#;
+    let id = home.launch_fake(script).id;
+    home.wait_for_output(&id, "0\r\n");
+    let started = home.evidence(&id);
+    assert_eq!((started.activity, started.hooks.as_str()), (Some(Activity::Unknown), "reporting"));
+    assert_eq!(home.session(&id).metadata["conversations"][0]["id"], "c1");
+
+    let working = step(&home, &id, Activity::Working);
+    assert_eq!(source_and_detail(&working), ("hook".to_owned(), Some("builds")));
+    assert_eq!(step(&home, &id, Activity::Limited).detail.as_deref(), Some("until 9"));
+    let background = step(&home, &id, Activity::Working);
+    assert_eq!(background.source, Some(ActivitySource::Hook));
+    home.wait_for_output(&id, "3\r\n");
+    assert_eq!(home.evidence(&id).detail.as_deref(), Some("1 background task"));
+    step(&home, &id, Activity::Idle);
+    assert_eq!(step(&home, &id, Activity::Permission).detail.as_deref(), Some("wants a key"));
+    assert!(home.inbox(&format!("?session={id}")).is_empty(), "without options it is only shown");
+    step(&home, &id, Activity::Question);
+}
+
+#[test]
+fn a_permission_is_answered_from_the_inbox() {
+    let home = TestHome::started_with_rules(&json!([]));
+    let script = format!("hook permission wait {PERMISSION} ;; hook permission wait {PERMISSION} ;; ask 1");
+    let id = home.launch_fake(&script).id;
+
+    for (option, answer) in [("y", "allow"), ("n", "deny")] {
+        let asked = home.wait_for_request(&id);
+        assert_eq!(asked.title, "wants to run: ls");
+        assert_eq!(home.wait_for_evidence(&id, Activity::Permission).detail.as_deref(), Some("wants to run: ls"));
+        assert_eq!(home.answer_request(&asked.id, &json!({ "option": option })).status, 200);
+        home.wait_for_output(&id, &format!(r#"{{"decision":"{answer}","option":"{option}"}}"#));
+    }
+    home.wait_for_evidence(&id, Activity::Working);
+}
+
+#[test]
+fn a_question_is_answered_from_the_inbox() {
+    let home = TestHome::started_with_rules(&json!([]));
+    let id = home.launch_fake(&format!("hook question wait {QUESTION} ;; ask 1")).id;
+
+    let asked = home.wait_for_request(&id);
+    assert_eq!(home.wait_for_evidence(&id, Activity::Question).detail.as_deref(), Some("asks: Which?"));
+    let answer = json!({ "answers": [{ "questionIndex": 0, "selectedOption": "SQLite" }] });
+    let answered = home.answer_request(&asked.id, &answer);
+    assert_eq!(answered.status, 200, "{}", String::from_utf8_lossy(&answered.body));
+    let output = home.wait_for_output(&id, "decision");
+    assert!(output.contains("SQLite"), "{output}");
+}
+
+#[test]
+fn an_answer_in_the_agents_own_dialog_closes_the_item() {
+    let home = TestHome::started_with_rules(&json!([]));
+    let agent = home
+        .launch_fake(&format!(
+            "background_hook permission wait {PERMISSION} ;; ask 1 ;; hook settled {{\"key\":\"7\"}} ;; ask 2"
+        ))
+        .id;
+    home.wait_for_request(&agent);
+
+    home.type_in(&agent, "\r");
+    home.wait_for_output(&agent, "2\r\n");
+    assert!(home.inbox(&format!("?session={agent}")).is_empty());
+    home.wait_for_evidence(&agent, Activity::Working);
+}
