@@ -83,6 +83,7 @@ impl Engine {
         self.add_live(live.clone());
         if hooks.is_some() && !is_new {
             self.read_stored_hook_calls(&live);
+            self.expect_waiting_hooks(&live);
         }
         if let Some(acp) = &live.acp {
             self.spawn_session_tasks(&live, acp);

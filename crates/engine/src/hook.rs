@@ -35,6 +35,8 @@ use crate::runtime;
 const MAX_CALL_IDS: usize = 256;
 /// How long a hook waits until the daemon has adopted its session.
 const ADOPTION_TIME: Duration = Duration::from_secs(10);
+/// How long a hook that waited for an earlier daemon may take to return to this one.
+const RETURN_TIME: Duration = Duration::from_secs(5);
 /// How often the daemon checks that the process of a waiting hook still exists.
 const HOOK_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// Key in the metadata of a session for the ids of the agent's own conversations.
@@ -179,6 +181,33 @@ impl Engine {
                 let _ = std::fs::remove_file(file);
             }
         });
+    }
+
+    /// Withdraws requests whose hook waited for an earlier daemon and does not return: its agent ended it.
+    pub(super) fn expect_waiting_hooks(self: &Arc<Self>, live: &Arc<LiveSession>) {
+        let (engine, live) = (self.clone(), live.clone());
+        // Ends by itself after a few seconds.
+        runtime::spawn(async move {
+            tokio::select! {
+                () = tokio::time::sleep(RETURN_TIME) => {}
+                () = live.ended() => return,
+                () = engine.stopped() => return,
+            }
+            if let Err(error) = engine.withdraw_abandoned(&live).await {
+                tracing::warn!(session = %live.id, %error, "cannot withdraw requests whose hooks have ended");
+            }
+        });
+    }
+
+    async fn withdraw_abandoned(&self, live: &Arc<LiveSession>) -> Result<(), EngineError> {
+        let returned = live.activity.lock().unwrap_or_else(PoisonError::into_inner).hook_calls.clone();
+        let pending = self.pending_hook_requests(live.id).await?;
+        let abandoned: Vec<RequestId> =
+            pending.iter().map(|request| request.id).filter(|id| !returned.contains(id)).collect();
+        for id in &abandoned {
+            self.withdraw_request(*id).await?;
+        }
+        if abandoned.is_empty() { Ok(()) } else { self.after_settling(live).await }
     }
 
     /// Handles a call that was stored while no daemon was running. Its process no longer waits.
