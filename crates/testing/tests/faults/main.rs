@@ -8,6 +8,7 @@ mod ending;
 mod harness;
 mod holder_attacked;
 mod holder_killed;
+mod hooks;
 mod launch_cut_off;
 mod many;
 mod many_processes;

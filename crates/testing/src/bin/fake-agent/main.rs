@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use coven_api::routes::{Endpoint, Health};
+use coven_api::routes::{CallHook, Endpoint, Health};
 use coven_testing::pattern::{INVALID_UTF8, push_line};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, OutputModes, tcgetattr, tcgetwinsize, tcsetattr};
@@ -123,6 +123,12 @@ fn run_command(command: &str) -> CommandResult {
         "raw" => write_raw(&unescaped(rest)),
         "titles" => change_titles(rest),
         "hook" => call_hook(rest),
+        "post_hook" => post_hook(rest),
+        "background_post_hook" => {
+            let rest = rest.to_owned();
+            std::thread::spawn(move || drop(post_hook(&rest)));
+            Ok(())
+        }
         "background_hook" => {
             let rest = rest.to_owned();
             // Ends with the agent.
@@ -360,6 +366,27 @@ fn call_hook(rest: &str) -> CommandResult {
     }
     let output = hook.wait_with_output()?;
     print_line(&format!("hook {event}: {} {}", output.status, String::from_utf8_lossy(&output.stdout).trim_end()))
+}
+
+/// `SESSION CALL EVENT JSON`: sends a hook call with this id to the daemon, and prints the response. The session `self` is
+/// its own.
+fn post_hook(rest: &str) -> CommandResult {
+    let words: Vec<&str> = rest.splitn(4, ' ').collect();
+    let [session, id, event, payload] = words[..] else { return Err(Stop::With(64)) };
+    let variable = |name| std::env::var(name).map_err(|_| io::Error::other("not in a session"));
+    let session = if session == "self" { variable("COVEN_SESSION_ID")? } else { session.to_owned() };
+    let payload = String::from_utf8_lossy(&payload_of(payload)).into_owned();
+    let body = format!(r#"{{"id":"{id}","event":"{event}","payload":{payload}}}"#);
+    let (target, length) = (CallHook::of(&session).target().to_owned(), body.len());
+    let mut stream = UnixStream::connect(Path::new(&variable("COVEN_HOME")?).join("coven.sock"))?;
+    let head =
+        format!("POST {target} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n");
+    // Ignore an error: the daemon may refuse the request before it has read all of it.
+    let _ = write!(stream, "{head}content-length: {length}\r\n\r\n{body}");
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer);
+    let status = answer.split(' ').nth(1).unwrap_or("none");
+    print_line(&format!("posted {event}: {status} {}", answer.rsplit("\r\n").next().unwrap_or_default()))
 }
 
 /// `huge N` stands for a JSON text of N bytes.
