@@ -1,12 +1,13 @@
 //! OpenCode.
 
+mod hooks;
 mod print;
 #[cfg(feature = "trial")]
 mod trial;
 
 use serde_json::json;
 
-use crate::agent::{Acp, Agent, DefaultChoice, Missing, Print, Resume, Terminal};
+use crate::agent::{Acp, Agent, DefaultChoice, Print, Resume, Terminal};
 use crate::launch::{Program, PromptStyle};
 use crate::settings_file::{DAY_SECONDS, Form, McpEntry, SettingsFile};
 
@@ -37,7 +38,7 @@ pub const AGENT: Agent = Agent {
         form: Form::Json { places: &[&["mcp", "servers"], &["mcp"]] },
         entry: |program| json!({"type": "local", "command": [program, "mcp"], "enabled": true, "timeout": DAY_SECONDS * 1000}),
     }),
-    hooks: Err(Missing("not described yet")),
+    hooks: Ok(&hooks::HOOKS),
     rules: None,
     #[cfg(feature = "trial")]
     trial: Some(trial::TRIAL),
