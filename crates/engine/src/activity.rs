@@ -13,7 +13,7 @@ use coven_domain::request::{AnsweredBy, Request, RequestSource, RequestState};
 use coven_domain::session::Session;
 use coven_domain::{RequestId, SessionId, Timestamp};
 use coven_holder::clock;
-use coven_store::Change;
+use coven_store::{Change, Tx};
 use serde_json::json;
 use tokio::sync::Notify;
 
@@ -315,14 +315,10 @@ impl Engine {
 
     /// Cancels a request that its agent no longer waits for; an answered one stays as it is.
     pub(crate) async fn withdraw_request(&self, id: RequestId) -> Result<(), EngineError> {
-        let now = clock::now();
         let mut tx = self.store.begin().await?;
-        let Some(mut request) = tx.request(id).await? else { return Ok(()) };
-        if !request.cancelled(AnsweredBy::Session, now) {
+        if !record_cancelled(&mut *tx, id, clock::now()).await? {
             return Ok(());
         }
-        debug_assert_eq!(request.state, RequestState::Cancelled);
-        tx.record(Change::RequestChanged { request, event: "cancelled" }, now).await?;
         Ok(self.commit(tx).await?)
     }
 
@@ -340,6 +336,17 @@ impl Engine {
         }
         Ok(ActivityEvidence { session, status, hooks, background, observations })
     }
+}
+
+/// Cancels a request in a transaction. Returns whether it was pending.
+pub(crate) async fn record_cancelled(tx: &mut dyn Tx, id: RequestId, now: Timestamp) -> Result<bool, EngineError> {
+    let Some(mut request) = tx.request(id).await? else { return Ok(false) };
+    if !request.cancelled(AnsweredBy::Session, now) {
+        return Ok(false);
+    }
+    debug_assert_eq!(request.state, RequestState::Cancelled);
+    tx.record(Change::RequestChanged { request, event: "cancelled" }, now).await?;
+    Ok(true)
 }
 
 /// Everything that explains the activity of a session.

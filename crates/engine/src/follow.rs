@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Engine;
 use super::acp::FinalOutput;
-use super::activity::SessionActivity;
+use super::activity::{SessionActivity, record_cancelled};
 use super::evidence::TerminalReader;
 use super::live::{LiveSession, UnstoredEntries};
 use super::model::{KEYFRAME_BYTES, Model};
@@ -359,6 +359,7 @@ impl Engine {
         let now = clock::now();
         // Reads remaining ACP output before the transaction, because there may be much of it.
         let mut final_output = self.read_final_output(id).await?;
+        let requests = self.pending_hook_requests(id).await?;
         let mut tx = self.store.begin().await?;
         let Some(mut session) = tx.session(id).await? else { return Ok(()) };
         if let Some(reason) = final_output.as_mut().and_then(FinalOutput::take_failure)
@@ -376,6 +377,9 @@ impl Engine {
         if let Some(event) = apply_final_state(&mut session, unstored, orphaned, now)? {
             if let Some(final_output) = final_output {
                 final_output.write(&mut tx, &session, unstored.exit, &unstored.stderr, now).await?;
+            }
+            for request in requests {
+                record_cancelled(&mut *tx, request.id, now).await?;
             }
             tx.record(Change::SessionChanged { session, event }, now).await?;
         }

@@ -344,7 +344,10 @@ impl Engine {
                     self.after_settling(live).await?;
                     return Ok(None);
                 },
-                () = live.ended() => return Ok(None),
+                () = live.ended() => {
+                    self.withdraw_request(id).await?;
+                    return Ok(None);
+                }
                 () = self.stopped() => return Err(EngineError::Stopping),
             }
         }

@@ -103,17 +103,16 @@ fn asked(payload: &Value, body: HookRequestBody) -> HookMeaning {
 fn permission(payload: &Value) -> HookRequestBody {
     let (kind, input) = (payload["permission"].as_str().unwrap_or("a tool"), &payload["metadata"]);
     let pattern = payload["patterns"][0].as_str().unwrap_or_default();
-    let (title, acp_kind) = match kind {
-        "bash" => (format!("wants to run: {}", input["command"].as_str().unwrap_or(pattern)), "execute"),
-        "edit" => (format!("wants to edit: {}", input["filepath"].as_str().unwrap_or(pattern)), "edit"),
-        "read" => (format!("wants to read: {pattern}"), "read"),
-        "webfetch" => (format!("wants to fetch: {}", input["url"].as_str().unwrap_or(pattern)), "fetch"),
-        "external_directory" => (format!("wants to use the folder: {pattern}"), "other"),
-        _ if pattern.is_empty() || pattern == "*" => (format!("wants to use {kind}"), "other"),
-        _ => (format!("wants to use {kind}: {pattern}"), "other"),
+    let (verb, object, acp_kind) = match kind {
+        "bash" => ("run", input["command"].as_str().unwrap_or(pattern), "execute"),
+        "edit" => ("edit", input["filepath"].as_str().unwrap_or(pattern), "edit"),
+        "read" => ("read", pattern, "read"),
+        "webfetch" => ("fetch", input["url"].as_str().unwrap_or(pattern), "fetch"),
+        "external_directory" => ("use the folder", pattern, "other"),
+        _ => ("use", kind, "other"),
     };
-    let tool_call = json!({ "title": title, "kind": acp_kind, "rawInput": input });
-    HookRequestBody::Permission { title, options: options(payload), tool_call }
+    let tool_call = json!({ "title": format!("{verb} {object}"), "kind": acp_kind, "rawInput": input });
+    HookRequestBody::Permission { title: format!("wants to {verb}: {object}"), options: options(payload), tool_call }
 }
 
 /// Returns OpenCode's own three answers; it offers "always" only with the patterns to allow.
