@@ -1,5 +1,7 @@
 //! Pi.
 
+mod hooks;
+
 use crate::agent::{Acp, Agent, DefaultChoice, Missing, Print, Resume, Terminal};
 use crate::launch::{Program, PromptStyle};
 use crate::print_mode::Condition::Is;
@@ -28,7 +30,7 @@ pub const AGENT: Agent = Agent {
         )
     }),
     mcp: Err(Missing("coven does not know an MCP server setting of Pi")),
-    hooks: Err(Missing("not described yet")),
+    hooks: Ok(&hooks::HOOKS),
     rules: None,
     #[cfg(feature = "trial")]
     trial: Some(trial::TRIAL),
