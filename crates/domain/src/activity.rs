@@ -239,7 +239,11 @@ impl ActivityTracker {
         let Ok(next) = self.status.activity.after(observation.fact) else { return Verdict::Ignored };
         let is_weaker = self.status.source.is_some_and(|current| observation.source > current);
         if is_weaker && self.status.activity != Activity::Unknown {
-            if next == self.status.activity {
+            // Hooks and protocols know what the dialog asks; a title is the same for all dialogs.
+            let is_same_dialog = self.status.source.is_some_and(|current| current <= ActivitySource::Hook)
+                && self.status.activity.needs_a_human()
+                && next.needs_a_human();
+            if next == self.status.activity || is_same_dialog {
                 // Both agree, so an earlier contradiction of the weaker source is void.
                 if self.held.as_ref().is_some_and(|held| held.source >= observation.source) {
                     self.held = None;
@@ -404,6 +408,17 @@ mod tests {
         assert_eq!(it.due_at(), Some(at(500)));
         assert_eq!(it.observe(said(Screen, Settled, 300)), Verdict::Ignored);
         assert_eq!((it.apply_due(at(9999)), it.status().activity), (None, Activity::Working));
+    }
+
+    #[test]
+    fn a_weaker_source_does_not_change_what_a_hook_says_about_a_dialog() {
+        let mut it = tracker(&[(Hook, QuestionAsked, 0)]);
+        assert_eq!(it.observe(said(Signal, PermissionAsked, 10)), Verdict::Confirmed);
+        assert_eq!((it.due_at(), it.status().activity), (None, Activity::Question));
+        let mut it = tracker(&[(Signal, PermissionAsked, 0)]);
+        assert_eq!(it.observe(said(Screen, QuestionAsked, 10)), Verdict::Held, "the screen shows more than the title");
+        it.apply_due(at(9999));
+        assert_eq!(it.status().activity, Activity::Question);
     }
 
     #[test]
