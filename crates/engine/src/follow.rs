@@ -85,6 +85,9 @@ impl Engine {
             self.read_stored_hook_calls(&live);
             self.expect_waiting_hooks(&live);
         }
+        if hooks.is_some() {
+            self.follow_hook_files(&live);
+        }
         if let Some(acp) = &live.acp {
             self.spawn_session_tasks(&live, acp);
         }

@@ -44,7 +44,7 @@ const CONVERSATIONS: &str = "conversations";
 const MAX_CONVERSATIONS: usize = 20;
 
 /// The folder of a session for files that the agent's hooks need.
-const HOOK_FILES: &str = "hooks";
+pub(super) const HOOK_FILES: &str = "hooks";
 /// File in that folder with the reason why the agent runs without hooks.
 const UNAVAILABLE: &str = "unavailable";
 const HOOK_REASON: Limit = Limit::new("the reason for missing hooks", 4096);
@@ -225,7 +225,7 @@ impl Engine {
     }
 
     /// Applies the meanings of a call. Returns the request that the call waits for.
-    async fn handle_hook(
+    pub(super) async fn handle_hook(
         self: &Arc<Self>,
         live: &Arc<LiveSession>,
         hooks: &Hooks,
@@ -354,7 +354,7 @@ impl Engine {
     }
 
     /// Renders the answer for the agent and records who gave it.
-    async fn hook_answered(
+    pub(super) async fn hook_answered(
         self: &Arc<Self>,
         live: &Arc<LiveSession>,
         hooks: &Hooks,
@@ -385,7 +385,7 @@ impl Engine {
     }
 
     /// Reports the next pending request, or that none is left.
-    async fn after_settling(&self, live: &Arc<LiveSession>) -> Result<(), EngineError> {
+    pub(super) async fn after_settling(&self, live: &Arc<LiveSession>) -> Result<(), EngineError> {
         match self.pending_hook_requests(live.id).await?.first() {
             Some(next) => {
                 let (fact, detail) = match next.body {
@@ -400,7 +400,11 @@ impl Engine {
     }
 
     /// Cancels the requests that were answered in the agent's own dialog.
-    async fn settled_in_terminal(&self, live: &Arc<LiveSession>, key: Option<&str>) -> Result<(), EngineError> {
+    pub(super) async fn settled_in_terminal(
+        &self,
+        live: &Arc<LiveSession>,
+        key: Option<&str>,
+    ) -> Result<(), EngineError> {
         let mut has_settled = false;
         for request in self.pending_hook_requests(live.id).await? {
             let known_key = match &request.body {

@@ -21,6 +21,7 @@ pub mod follow;
 mod harness;
 mod holder_requests;
 pub mod hook;
+mod hook_files;
 pub mod inbox;
 pub mod launch;
 pub(crate) mod leftovers;

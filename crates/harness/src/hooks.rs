@@ -8,6 +8,13 @@ use coven_domain::question::{Question, QuestionAnswer};
 use coven_domain::request::PermissionOption;
 use serde_json::Value;
 
+/// File of an injection to which the agent writes reports as lines of JSON with a `type`, beside or instead of calling hooks.
+/// If an injection has this file, coven follows it: each line is a call with the type as its event. A report of a request
+/// that the agent repeats keeps its key.
+pub const REPORT_FILE: &str = "reports.jsonl";
+/// File to which coven appends the answers to requests from the report file, one per line.
+pub const ANSWER_FILE: &str = "answers.jsonl";
+
 /// How coven receives reports from an agent program and answers its requests.
 #[derive(Debug)]
 pub struct Hooks {
