@@ -1,9 +1,11 @@
 //! Qwen Code.
 
+mod hooks;
+
 use serde_json::json;
 
 use super::claude::print::TEXT;
-use crate::agent::{Acp, Agent, DefaultChoice, Missing, Print, Resume, Terminal};
+use crate::agent::{Acp, Agent, DefaultChoice, Print, Resume, Terminal};
 use crate::launch::{Program, PromptStyle};
 use crate::print_mode::Condition::{Is, IsTrue};
 use crate::print_mode::{Counting, Rules, TroubleRule, UsageRule};
@@ -38,8 +40,8 @@ pub const AGENT: Agent = Agent {
         form: Form::JSON,
         entry: |program| json!({"command": program, "args": ["mcp"], "timeout": DAY_SECONDS * 1000}),
     }),
-    hooks: Err(Missing("not described yet")),
-    rules: None,
+    hooks: Ok(&hooks::HOOKS),
+    rules: Some(include_str!("screen.toml")),
     #[cfg(feature = "trial")]
     trial: Some(trial::TRIAL),
 };
