@@ -19,10 +19,11 @@ const VARIABLE: &str = "QWEN_CODE_SYSTEM_DEFAULTS_PATH";
 const FILE: &str = "system-defaults.json";
 const TIMEOUT_SECONDS: u64 = 5;
 
-/// Events and matchers. No tool hook, because the prompt hook also runs before each further request to the model.
+/// Events and matchers. No hook for each tool, because the prompt hook also runs before each further request to the model.
 const EVENTS: &[(&str, &str)] = &[
     ("SessionStart", "*"),
     ("UserPromptSubmit", "*"),
+    ("PostToolBatch", "*"),
     ("Stop", "*"),
     ("StopFailure", "*"),
     ("Notification", "idle_prompt"),
@@ -80,11 +81,15 @@ fn read(event: &str, payload: &Value) -> Vec<HookMeaning> {
         // Lines of the report file.
         "system" if payload["subtype"] == "session_start" => vec![HookMeaning::Started],
         "control_request" if payload["request"]["subtype"] == "can_use_tool" => requested(payload),
-        "control_response" => settled(&payload["response"]),
+        "control_response" => {
+            let key = payload["response"]["request_id"].as_str();
+            key.map(|key| HookMeaning::Settled { key: Some(key.to_owned()) }).into_iter().collect()
+        }
         // Calls of hooks.
         "SessionStart" => vec![HookMeaning::Started, conversation(payload)],
         // A subagent's events have its id.
         "UserPromptSubmit" if payload["agent_id"].is_null() => vec![did(ActivityFact::Worked)],
+        "PostToolBatch" if payload["agent_id"].is_null() => batch_ended(payload),
         "Stop" if payload["agent_id"].is_null() => vec![running_tasks(payload), did(ActivityFact::TurnEnded)],
         "StopFailure" => vec![failed(payload)],
         // Also after Esc, which calls no other hook. It may arrive after the hook that reports a rate limit.
@@ -125,14 +130,13 @@ fn title(tool: &str, input: &Value) -> String {
     }
 }
 
-fn settled(response: &Value) -> Vec<HookMeaning> {
-    let Some(key) = response["request_id"].as_str() else { return Vec::new() };
-    let mut meanings = vec![HookMeaning::Settled { key: Some(key.to_owned()) }];
-    // A denied tool ends the turn.
-    if response["response"]["allowed"] == false {
-        meanings.push(did(ActivityFact::Rested));
+/// A denied tool is cancelled, which ends the turn. Qwen Code often does not report it in the file.
+fn batch_ended(payload: &Value) -> Vec<HookMeaning> {
+    let calls = payload["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if calls.iter().all(|call| call["status"] != "cancelled") {
+        return Vec::new();
     }
-    meanings
+    vec![did(ActivityFact::Settled), HookMeaning::Settled { key: None }, did(ActivityFact::Rested)]
 }
 
 /// The end of a turn lists background tasks, the finished ones too.
