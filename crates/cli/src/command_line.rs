@@ -58,7 +58,7 @@ macro_rules! verbs {
 }
 
 verbs! {
-    run, attach, chat, prompt, inbox, ask, answer, questions, mcp, spawn, sessions, show, input, screen, replay, export, wait, start, finish, kill, rename, archive,
+    run, attach, chat, prompt, inbox, ask, answer, questions, mcp, spawn, sessions, show, why, input, screen, replay, export, wait, start, finish, kill, rename, archive,
     summon, sacrifice, task, board, workflow, operation, repo, harness, events, state, daemon, init, trust, doctor, config, db, completions,
 }
 

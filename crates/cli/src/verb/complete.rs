@@ -178,7 +178,7 @@ fn values(arg: &Arg, path: &[&str]) -> Completions {
             "archive" => Completions::Known(Known::Sessions(Some("archive"))),
             "summon" => Completions::Known(Known::Sessions(Some("summon"))),
             "sacrifice" => Completions::Known(Known::Sessions(Some("sacrifice"))),
-            "chat" | "prompt" | "show" | "screen" | "replay" | "export" | "wait" | "rename" => {
+            "chat" | "prompt" | "show" | "why" | "screen" | "replay" | "export" | "wait" | "rename" => {
                 Completions::Known(Known::Sessions(None))
             }
             _ => Completions::Other,

@@ -56,6 +56,7 @@ mod task_rescue;
 pub mod task_text;
 pub mod trust;
 pub mod wait;
+pub mod why;
 pub mod workflow;
 pub mod workflow_text;
 

@@ -10,7 +10,7 @@ use super::{SessionsArg, each};
 use crate::command_line::Place;
 use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
-use crate::{format, output};
+use crate::{activity, format, output};
 
 /// Shows all details of sessions
 #[derive(Debug, clap::Args)]
@@ -43,17 +43,19 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 /// Formats a session, one field per line.
 fn page(record: &SessionRecord) -> String {
     let age = format::format_duration(clock::now().since(record.created_at));
-    let mut lines = vec![
-        ("id", record.id.to_string()),
-        ("title", record.title.clone()),
-        ("status", format::status(record)),
+    let mut lines =
+        vec![("id", record.id.to_string()), ("title", record.title.clone()), ("status", format::status(record))];
+    lines.extend(activity::sentence(record, clock::now()).map(|text| ("activity", text)));
+    lines.extend(record.activity_source.map(|source| ("source", source.to_string())));
+    lines.extend(record.unseen.then(|| ("unseen", "yes".to_owned())));
+    lines.extend([
         ("harness", record.harness.clone()),
         ("channel", record.channel.to_string()),
         ("folder", record.cwd.clone()),
         ("root", record.project_root.clone()),
         ("created", format!("{} ({age} ago)", record.created_at)),
         ("updated", record.updated_at.to_string()),
-    ];
+    ]);
     lines.extend(record.archived_at.map(|at| ("archived", at.to_string())));
     lines.extend(record.pid.map(|pid| ("pid", pid.to_string())));
     lines.extend(record.repo_id.map(|repo| ("repo", repo.to_string())));
