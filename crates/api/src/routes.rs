@@ -30,7 +30,7 @@ use crate::retention::RetentionRequest;
 use crate::screen::{ScreenQuery, ScreenResponse};
 use crate::session::{
     AcceptedResponse, AttachQuery, CreateSessionRequest, InputRequest, ListSessionsQuery, LogCheckQuery,
-    LogCheckResponse, LogQuery, RenameSessionRequest, ResizeRequest, SessionRecord, StartSessionRequest,
+    LogCheckResponse, LogQuery, RenameSessionRequest, ResizeRequest, SessionRecord, StartSessionRequest, WaitQuery,
 };
 use crate::state::{StateQuery, StateResponse};
 use crate::task::{
@@ -225,8 +225,8 @@ routes! {
     LookAtSession: Post "/api/v1/sessions/{id}/look", View, body LookRequest => 202 AcceptedResponse, 404;
     /// A call of a hook of the session's agent; a permission hook gets its answer when the request is settled.
     CallHook: Post "/api/v1/sessions/{id}/hook", Type, body HookCallRequest => 200 HookCallResponse, 403 "from outside the session", 404, 409;
-    /// Waits until the session has ended.
-    WaitSession: Get "/api/v1/sessions/{id}/wait", View => 200 SessionRecord, 404;
+    /// Waits until the session has ended, or its agent does what `for` lists.
+    WaitSession: Get "/api/v1/sessions/{id}/wait", View, query WaitQuery => 200 SessionRecord, 404;
     /// The ledger, page by page, oldest first.
     ListEntries: Get "/api/v1/sessions/{id}/entries", View, query EntriesQuery => 200 EntriesResponse, 404;
     /// The log's raw bytes from any byte on.

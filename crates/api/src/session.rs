@@ -195,6 +195,16 @@ pub struct ListSessionsQuery {
     pub cursor: Option<String>,
 }
 
+/// `GET /api/v1/sessions/{id}/wait`: until the session has ended, or its agent does what `for` lists.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct WaitQuery {
+    /// Comma-separated activities that end the wait too. It ends at once if the agent does one of them already.
+    #[serde(rename = "for")]
+    pub activities: Option<String>,
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AcceptedResponse {

@@ -28,6 +28,8 @@ pub const NOT_FOUND: u8 = 3;
 pub const REFUSED: u8 = 4;
 /// Exit code: the daemon is unreachable, or the store is locked.
 pub const UNAVAILABLE: u8 = 5;
+/// Exit code: the time limit passed, as `timeout` reports it.
+const TIMED_OUT: u8 = 124;
 /// Exit code that a shell reports for SIGINT.
 const INTERRUPTED: u8 = 130;
 
@@ -70,6 +72,9 @@ pub enum Failure {
     /// The user stopped the command; the daemon continues its work.
     #[error("{what}")]
     Interrupted { what: String, hint: String },
+    /// The user's time limit passed before what the command waits for happened.
+    #[error("{what}")]
+    TimedOut { what: String, hint: String },
     #[error("cannot write the output")]
     Output(#[source] io::Error),
     #[error("cannot read the input")]
@@ -124,6 +129,7 @@ impl Failure {
             Self::Start(error) => error.exit_code(),
             Self::Questions(error) => question_code(error),
             Self::Interrupted { .. } => INTERRUPTED,
+            Self::TimedOut { .. } => TIMED_OUT,
             Self::Unavailable { .. } | Self::Store(StoreError::Locked) => UNAVAILABLE,
             Self::Store(_)
             | Self::Holder(_)
@@ -152,6 +158,7 @@ impl Failure {
             | Self::Refused { hint, .. }
             | Self::Unavailable { hint, .. }
             | Self::Interrupted { hint, .. }
+            | Self::TimedOut { hint, .. }
             | Self::Failed { hint, .. } => hint.clone(),
             Self::Holder(HolderError::Refused(_)) => "See `coven attach --help`".to_owned(),
             Self::Holder(_) => "See how the session ended with `coven show <id>`".to_owned(),

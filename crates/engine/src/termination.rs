@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coven_domain::SessionId;
+use coven_domain::activity::Activity;
 use coven_domain::session::{EndIntent, ProcessIdentity, Session, SessionState, SessionStateError};
 use coven_holder::process;
 use coven_holder::wire::{EndMode, Request};
@@ -172,6 +173,11 @@ impl Engine {
 
     /// Waits until the record says that the session has ended or survived SIGKILL, or until the daemon stops.
     pub async fn wait_for_end(&self, id: SessionId) -> Result<Session, EngineError> {
+        self.wait_for(id, &[]).await
+    }
+
+    /// Like `wait_for_end`, but also returns when the agent does one of these activities.
+    pub async fn wait_for(&self, id: SessionId, activities: &[Activity]) -> Result<Session, EngineError> {
         let mut changes = self.changes();
         loop {
             // Marked as seen before the read, so that a later commit wakes this task.
@@ -184,6 +190,9 @@ impl Engine {
                 if let Some(live) = self.live_session(id).filter(|_| session.is_over()) {
                     live.ended().await;
                 }
+                return Ok(session);
+            }
+            if session.is_live() && activities.contains(&session.activity.activity) {
                 return Ok(session);
             }
             tokio::select! {

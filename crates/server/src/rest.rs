@@ -19,9 +19,10 @@ use coven_api::retention::RetentionRequest;
 use coven_api::routes::{Endpoint, ListHarnesses, ListSessions};
 use coven_api::session::{
     AcceptedResponse, ByteRange, CreateSessionRequest, InputRequest, ListSessionsQuery, LogCheckQuery,
-    LogCheckResponse, LogQuery, RenameSessionRequest, ResizeRequest, SessionRecord, StartSessionRequest,
+    LogCheckResponse, LogQuery, RenameSessionRequest, ResizeRequest, SessionRecord, StartSessionRequest, WaitQuery,
 };
 use coven_domain::SessionId;
+use coven_domain::activity::Activity;
 use coven_domain::query::{SessionFilter, SessionQuery};
 use coven_domain::session::SessionState;
 
@@ -144,10 +145,7 @@ fn session_query(query: &ListSessionsQuery) -> Answer<SessionQuery> {
         .collect::<Result<_, _>>()?;
     let channel = query.channel.as_deref().map(str::parse).transpose();
     let repo = query.repo_id.as_deref().map(str::parse).transpose();
-    let mut activities = Vec::new();
-    for word in query.activity.iter().flat_map(|list| list.split(',')).map(str::trim).filter(|word| !word.is_empty()) {
-        activities.push(word.parse().map_err(|error| invalid(format!("activity: {error}")))?);
-    }
+    let activities = activities("activity", query.activity.as_deref())?;
     let after = match place::<TimeCursor>(ListKey::of::<ListSessions>(query), query.cursor.as_deref())? {
         Some(last) => Some((last.at, last.id.parse().map_err(|_| invalid(BadCursor.to_string()))?)),
         None => None,
@@ -166,6 +164,12 @@ fn session_query(query: &ListSessionsQuery) -> Answer<SessionQuery> {
         offset: query.offset.unwrap_or(0),
         limit,
     })
+}
+
+/// Reads a comma-separated list of activities.
+fn activities(name: &str, list: Option<&str>) -> Answer<Vec<Activity>> {
+    let words = list.iter().flat_map(|list| list.split(',')).map(str::trim).filter(|word| !word.is_empty());
+    words.map(|word| word.parse().map_err(|error| invalid(format!("{name}: {error}")))).collect()
 }
 
 pub async fn create_session(
@@ -283,10 +287,15 @@ pub async fn sacrifice_session(State(app): State<App>, Id(id): Id) -> Answer<Jso
     Ok(Json(SessionRecord::from(&app.engine.sacrifice_session(id).await?)))
 }
 
-pub async fn wait_session(State(app): State<App>, Id(id): Id) -> Answer<Json<SessionRecord>> {
+pub async fn wait_session(
+    State(app): State<App>,
+    Id(id): Id,
+    Params(query): Params<WaitQuery>,
+) -> Answer<Json<SessionRecord>> {
+    let activities = activities("for", query.activities.as_deref())?;
     let id = find(&app, &id).await?;
     tokio::select! {
-        session = app.engine.wait_for_end(id) => Ok(Json(SessionRecord::from(&session?))),
+        session = app.engine.wait_for(id, &activities) => Ok(Json(SessionRecord::from(&session?))),
         () = app.engine.stopped() => Err(coven_engine::EngineError::Stopping.into()),
     }
 }
