@@ -6,7 +6,9 @@ use std::time::Duration;
 use coven_api::list::{ListKey, MAX_LIMIT, TimeCursor};
 use coven_api::routes::{Endpoint, ListSessions};
 use coven_api::session::ListSessionsQuery;
+use coven_domain::activity::Activity;
 use coven_domain::conversation::{ConversationState, Summary};
+use coven_domain::lifecycle::UnknownValue;
 use coven_domain::session::SessionState;
 use coven_holder::clock;
 use coven_host::home::Home;
@@ -29,9 +31,13 @@ use crate::{format, inbox_alerts, output, own_session, spawn};
 #[command(after_help = "Examples:
   coven sessions                                 the browser
   coven sessions --plain --status running
+  coven sessions --activity permission,question --plain     those that wait for you
   coven sessions --json --all | jq -r '.items[].id'
   coven sessions --kind conversation --plain     resume one with `coven spawn --resume ID`
-  coven sessions --harness claude --limit 5 | cat")]
+  coven sessions --harness claude --limit 5 | cat
+
+The table lists the sessions that need you first, then the working, idle and finished ones.
+DETAIL is what the agent wants or does.")]
 pub struct Args {
     /// Print a table
     #[arg(long, conflicts_with_all = ["json", "manage"])]
@@ -48,6 +54,9 @@ pub struct Args {
     /// Filter by status: created, running, completed, failed, killed, orphaned; conversations: active, completed, interrupted
     #[arg(long, value_delimiter = ',', value_name = "STATUS")]
     status: Vec<String>,
+    /// Filter by activity: permission, question, working, idle, limited, unknown; only running sessions have one
+    #[arg(long, value_delimiter = ',', value_name = "ACTIVITY", value_parser = activity, conflicts_with = "manage")]
+    activity: Vec<Activity>,
     /// Filter by kind [default: both]
     #[arg(long, value_enum)]
     kind: Option<Kind>,
@@ -70,9 +79,16 @@ pub enum Kind {
     Conversation,
 }
 
+/// Parses an activity; an unknown one is refused with the known values.
+fn activity(word: &str) -> Result<Activity, UnknownValue> {
+    word.parse()
+}
+
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
-    if args.manage || (output::has_screen() && !args.plain && !args.json) {
+    // The browser shows all sessions.
+    let is_list = args.plain || args.json || !args.activity.is_empty();
+    if args.manage || (output::has_screen() && !is_list) {
         output::onto_terminal()?;
         return browse(&home, place, args.all);
     }
@@ -98,7 +114,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 
 /// Returns the conversations that match the filters.
 fn conversations(args: &Args, cursor: Option<&Cursor>) -> Result<Vec<Summary>, Failure> {
-    if args.kind == Some(Kind::Session) {
+    if args.kind == Some(Kind::Session) || !args.activity.is_empty() {
         return Ok(Vec::new());
     }
     let mut listing = Conversations::locate().list(&Filter::default())?;
@@ -124,7 +140,9 @@ fn session_statuses(words: &[String]) -> Vec<String> {
 /// Returns the query for the first page of sessions.
 fn session_query(args: &Args) -> ListSessionsQuery {
     let status = session_statuses(&args.status);
+    let activities: Vec<&str> = args.activity.iter().map(|activity| activity.as_str()).collect();
     ListSessionsQuery {
+        activity: (!activities.is_empty()).then(|| activities.join(",")),
         status: (!status.is_empty()).then(|| status.join(",")),
         harness: args.harness.clone(),
         all: args.all.then_some(true),

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use crate::activity::{self, Group};
 use crate::failure::Failure;
 use crate::format;
 use crate::table::Table;
@@ -85,7 +86,7 @@ fn render(items: &str, next: Option<&str>) -> String {
     format!("{{\"items\":{items},\"next\":{next}}}\n")
 }
 
-/// Formats the same page as a table. Returns it with its `next`.
+/// Formats the same page as a table, by group: needs you, working, idle, finished. Returns it with its `next`.
 pub fn table(
     list: ListKey,
     sessions: &[u8],
@@ -94,7 +95,7 @@ pub fn table(
     now: Timestamp,
     width: Option<usize>,
 ) -> Result<(String, Option<String>), Failure> {
-    let mut rows: Vec<(TimeCursor, [String; 6])> = Vec::new();
+    let mut rows: Vec<(TimeCursor, (Group, [String; 8]))> = Vec::new();
     let page: List<SessionRecord> = serde_json::from_slice(sessions).map_err(ClientError::from)?;
     for record in page.items {
         let status = match record.archived_at {
@@ -102,18 +103,24 @@ pub fn table(
             None => record.status.to_string(),
         };
         let age = format::format_duration(now.since(record.created_at));
-        let row = [record.id.short(), status, record.harness, record.title, age, record.cwd];
-        rows.push((TimeCursor::new(record.created_at, record.id), row));
+        let (group, doing) = (Group::of(&record), activity::cell(&record, now));
+        let detail = record.activity_detail.unwrap_or_default();
+        let row = [record.id.short(), status, doing, detail, record.harness, record.title, age, record.cwd];
+        rows.push((TimeCursor::new(record.created_at, record.id), (group, row)));
     }
     for it in conversations {
         let age = format::format_duration(now.since(it.created_at));
         let [harness, cwd] = [&it.harness, &it.cwd].map(|text| text.clone().unwrap_or_else(|| "-".to_owned()));
-        let row = [it.id.to_string(), it.status.to_string(), harness, title(it), age, cwd];
-        rows.push((TimeCursor::new(it.created_at, &it.id), row));
+        let (status, none) = (it.status.to_string(), "-".to_owned());
+        let row = [it.id.to_string(), status, none, String::new(), harness, title(it), age, cwd];
+        rows.push((TimeCursor::new(it.created_at, &it.id), (Group::Finished, row)));
     }
     let next = cut(list, &mut rows, limit, page.next.is_some());
-    let mut table = Table::new(&["ID", "STATUS", "HARNESS", "TITLE", "AGE", "CWD"], &[5, 3]);
-    for (_, row) in rows {
+    // The page is the newest; within it, the sessions that need the user come first.
+    rows.sort_by_key(|(_, (group, _))| *group);
+    let head = ["ID", "STATUS", "ACTIVITY", "DETAIL", "HARNESS", "TITLE", "AGE", "CWD"];
+    let mut table = Table::new(&head, &[7, 5, 3]);
+    for (_, (_, row)) in rows {
         table.row(row);
     }
     Ok((table.text(width), next))
@@ -209,6 +216,6 @@ mod tests {
         assert_eq!(next, None);
         let row: Vec<&str> =
             text.lines().nth(1).expect("a row").split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
-        assert_eq!(row, ["talk", "active", "claude", "conversation with reviewer, 4 turns", "1m", "-"]);
+        assert_eq!(row, ["talk", "active", "-", "claude", "conversation with reviewer, 4 turns", "1m", "-"]);
     }
 }
