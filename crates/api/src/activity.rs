@@ -103,7 +103,8 @@ pub struct HookCallResponse {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct LookRequest {
-    /// How long the client keeps showing it, at most 60; no notification is sent meanwhile. 0 if left out.
+    /// How long the client keeps showing it, at most 60; no notification is sent meanwhile. With 0 it stops showing it now.
+    /// Without a value the client looked once.
     #[cfg_attr(feature = "schema", schemars(range(max = 60)))]
     pub seconds: Option<u64>,
 }

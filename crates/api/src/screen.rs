@@ -10,6 +10,8 @@ pub struct ScreenQuery {
     pub format: Option<String>,
     /// The screen when the log had this many bytes.
     pub at: Option<u64>,
+    /// `false`: no person sees this screen, so the session stays unseen.
+    pub look: Option<bool>,
 }
 
 /// What a session's terminal shows.

@@ -19,6 +19,7 @@ mod inbox_alerts;
 mod ledger;
 mod listing;
 mod log_check;
+mod looking;
 #[cfg(test)]
 mod man;
 mod mirror;

@@ -56,6 +56,8 @@ pub(crate) struct SessionActivity {
     pub hook_calls: Vec<RequestId>,
     /// A client shows the session until then.
     watched_until: Option<Timestamp>,
+    /// Connections that show the session.
+    watchers: usize,
 }
 
 impl SessionActivity {
@@ -70,6 +72,10 @@ impl SessionActivity {
     fn keep(&mut self, observation: Observation, verdict: Verdict) {
         if verdict == Verdict::Changed {
             self.is_changed = true;
+            // The client shows the change at once.
+            if self.is_watched(clock::now()) {
+                self.tracker.seen();
+            }
         }
         let is_repeated = self.unstored.last().is_some_and(|last| {
             last.observation.source == observation.source && last.observation.fact == observation.fact
@@ -104,7 +110,7 @@ impl SessionActivity {
     }
 
     fn is_watched(&self, now: Timestamp) -> bool {
-        self.watched_until.is_some_and(|until| until > now)
+        self.watchers > 0 || self.watched_until.is_some_and(|until| until > now)
     }
 }
 
@@ -153,12 +159,17 @@ impl Engine {
         self.queue_activity(live.id, &activity);
     }
 
-    /// Records that a client looks at the session and keeps showing it for `watched`.
-    pub async fn look_at(&self, id: SessionId, watched: Duration) -> Result<(), EngineError> {
+    /// Records that a client looks at the session. With `watched` it keeps showing it for that long, and no longer if that
+    /// is zero.
+    pub async fn look_at(&self, id: SessionId, watched: Option<Duration>) -> Result<(), EngineError> {
         match self.live_session(id) {
             Some(live) => {
                 let mut activity = lock(&live.activity);
-                activity.watched_until = Some(clock::now().after(watched)).max(activity.watched_until);
+                activity.watched_until = match watched {
+                    None => activity.watched_until,
+                    Some(Duration::ZERO) => None,
+                    Some(watched) => Some(clock::now().after(watched)).max(activity.watched_until),
+                };
                 if activity.tracker.seen() {
                     activity.is_changed = true;
                 }
@@ -167,6 +178,19 @@ impl Engine {
             }
             None => self.session(id).await.map(drop),
         }
+    }
+
+    /// Records that a connection shows the session until the value is dropped.
+    pub fn watch(self: &Arc<Self>, id: SessionId) -> Option<Watching> {
+        let live = self.live_session(id)?;
+        let mut activity = lock(&live.activity);
+        activity.watchers += 1;
+        if activity.tracker.seen() {
+            activity.is_changed = true;
+        }
+        self.queue_activity(id, &activity);
+        drop(activity);
+        Some(Watching(live))
     }
 
     /// Reports whether a client shows the session now.
@@ -347,6 +371,15 @@ pub(crate) async fn record_cancelled(tx: &mut dyn Tx, id: RequestId, now: Timest
     debug_assert_eq!(request.state, RequestState::Cancelled);
     tx.record(Change::RequestChanged { request, event: "cancelled" }, now).await?;
     Ok(true)
+}
+
+/// A connection shows a session.
+pub struct Watching(Arc<LiveSession>);
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        lock(&self.0.activity).watchers -= 1;
+    }
 }
 
 /// Everything that explains the activity of a session.

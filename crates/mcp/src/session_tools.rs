@@ -8,6 +8,7 @@ use coven_api::message::{MessageRecord, MessagesQuery};
 use coven_api::routes::{
     CreateSession, Endpoint, GetSession, ListMessages, ListSessions, PromptSession, ReadScreen, SendInput,
 };
+use coven_api::screen::ScreenQuery;
 use coven_api::session::{CreateSessionRequest, InputRequest, ListSessionsQuery};
 use coven_api::{List, SessionRecord};
 use coven_client::Client;
@@ -42,6 +43,7 @@ impl Server {
         let limit = bounded("limit", arguments.limit.unwrap_or(20), 100)?;
         let query = ListSessionsQuery {
             status: arguments.status,
+            activity: arguments.activity,
             limit: Some(limit),
             all: arguments.archived.then_some(true),
             cursor: arguments.cursor,
@@ -73,7 +75,9 @@ impl Server {
             let text = format!("{head}\n\n{}", texts.join("\n\n"));
             return Ok(reply::text_result(text, json!({"session": session, "items": items, "next": next})));
         }
-        let screen = daemon.call(ReadScreen::of(&session.id.to_string())).await?;
+        // An agent reads it, not the user.
+        let query = ScreenQuery { look: Some(false), ..ScreenQuery::default() };
+        let screen = daemon.call(ReadScreen::of(&session.id.to_string()).query(&query)).await?;
         let shown = screen.text.trim_end();
         let text = format!("{head}\n\n{shown}");
         Ok(reply::text_result(text, json!({"session": session, "screen": shown})))
@@ -133,7 +137,14 @@ fn environment() -> BTreeMap<String, String> {
 
 fn line(session: &SessionRecord) -> String {
     let short = session.id.short();
-    format!("{short}  {}  {}  {}  {}", session.status, session.harness, session.cwd, session.title)
+    let mut text = format!("{short}  {}  {}  {}  {}", session.status, session.harness, session.cwd, session.title);
+    if let Some(activity) = session.activity {
+        text.push_str(&format!("  {activity}"));
+        if let Some(detail) = &session.activity_detail {
+            text.push_str(&format!(": {detail}"));
+        }
+    }
+    text
 }
 
 /// Returns the last messages before a number, oldest first. `next` leads to the earlier messages.

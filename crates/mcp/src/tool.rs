@@ -217,6 +217,11 @@ pub struct ListArguments {
     #[serde(default)]
     #[schemars(with = "String")]
     pub status: Option<String>,
+    /// Only running sessions whose agent does one of these, separated by commas: permission, question, working, idle,
+    /// limited, unknown.
+    #[serde(default)]
+    #[schemars(with = "String")]
+    pub activity: Option<String>,
     /// Maximum number of sessions: 1 to 100. Default: 20.
     #[serde(default)]
     #[schemars(with = "usize", range(min = 1, max = 100))]

@@ -44,11 +44,10 @@ pub async fn look(
     Id(id): Id,
     Body(request): Body<LookRequest>,
 ) -> Answer<(StatusCode, Json<AcceptedResponse>)> {
-    let seconds = request.seconds.unwrap_or(0);
-    if seconds > MAX_LOOK_SECONDS {
+    if request.seconds.is_some_and(|seconds| seconds > MAX_LOOK_SECONDS) {
         return Err(invalid("seconds: must be at most 60"));
     }
-    app.engine.look_at(find(&app, &id).await?, Duration::from_secs(seconds)).await?;
+    app.engine.look_at(find(&app, &id).await?, request.seconds.map(Duration::from_secs)).await?;
     Ok((StatusCode::ACCEPTED, Json(AcceptedResponse::ACCEPTED)))
 }
 

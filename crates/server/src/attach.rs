@@ -1,5 +1,6 @@
 //! WebSocket attach: binary frames are the terminal's bytes both ways, text frames are control messages in JSON.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -75,13 +76,14 @@ pub(crate) fn upgradable(
 
 /// Output and input are two tasks: a client that does not read its output can still type, resize and interrupt.
 async fn relay(
-    engine: &Engine,
+    engine: &Arc<Engine>,
     id: SessionId,
     query: AttachQuery,
     socket: WebSocket,
     output: ViewerOutput,
     input: ViewerInput,
 ) -> Result<(), axum::Error> {
+    let _watching = engine.watch(id);
     let (mut to_client, from_client) = socket.split();
     let (tell_problem, problems) = mpsc::channel(MAX_PROBLEMS);
     let (pongs, unsent_pongs) = mpsc::channel(MAX_PONGS);

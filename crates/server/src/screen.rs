@@ -1,7 +1,5 @@
 //! `/screen`: the screen of a session's terminal.
 
-use std::time::Duration;
-
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -18,8 +16,8 @@ pub async fn read(State(app): State<App>, Id(id): Id, Params(query): Params<Scre
     let id = find(&app, &id).await?;
     let session = app.engine.session(id).await?;
     ensure_terminal(&session)?;
-    if query.at.is_none() {
-        app.engine.look_at(id, Duration::ZERO).await?;
+    if query.at.is_none() && query.look.unwrap_or(true) {
+        app.engine.look_at(id, None).await?;
     }
     let raw = |kind: &'static str, offset: u64, (rows, cols): (u16, u16), body: Vec<u8>| {
         let headers = [

@@ -30,6 +30,7 @@ use crate::chat::past::Extent;
 use crate::chat::transcript::Detail;
 use crate::daemon_client::{self, DaemonClient};
 use crate::failure::Failure;
+use crate::looking::Looking;
 use crate::{format, log_check, output, own_session};
 
 /// How long to wait for the first screen.
@@ -154,8 +155,10 @@ fn watch(
     options: Options,
 ) -> Result<AttachOutcome, Failure> {
     let id = target.id.clone();
+    let looking = output::is_terminal().then(|| Looking::start(home, &id));
     let catch_up = CatchUp::new(home.clone(), id.clone());
     let (ending, shown) = view(holder, target, keys, catch_up, options.is_read_only)?;
+    drop(looking);
     match ending {
         ViewerEnd::Detached => {
             print_detached(home, &id);

@@ -46,7 +46,7 @@ pub async fn fetch_at(link: &mut DaemonClient, id: &str, offset: u64) -> Result<
 }
 
 fn painted(id: &str, at: Option<u64>) -> Request<ReadScreen> {
-    ReadScreen::of(id).query(&ScreenQuery { format: Some("ansi".to_owned()), at })
+    ReadScreen::of(id).query(&ScreenQuery { format: Some("ansi".to_owned()), at, look: None })
 }
 
 async fn fetch_from(link: &mut DaemonClient, id: &str, at: Option<u64>) -> Result<PaintedScreen, Failure> {

@@ -8,6 +8,7 @@ use coven_api::ErrorCode;
 use coven_api::message::{MessageRecord, MessagesQuery};
 use coven_api::message_content::MessageContent;
 use coven_api::routes::{Endpoint, ListMessages, ReadLog, ReadScreen};
+use coven_api::screen::ScreenQuery;
 use coven_api::session::LogQuery;
 use coven_client::{Client, ClientError};
 use coven_domain::message::Role;
@@ -95,7 +96,7 @@ pub async fn last_line(client: &mut Client, id: &str) -> Result<Option<String>, 
 
 async fn look(client: &mut Client, id: &str, seen: &mut Seen) -> Result<(), ClientError> {
     if seen.messages.is_none() {
-        match client.call(ReadScreen::of(id)).await {
+        match client.call(ReadScreen::of(id).query(&unseen())).await {
             Ok(screen) => {
                 let line = match is_machine_talk(&screen.text) {
                     true => from_log(client, id, screen.offset).await?,
@@ -124,6 +125,11 @@ async fn look(client: &mut Client, id: &str, seen: &mut Seen) -> Result<(), Clie
             return Ok(());
         }
     }
+}
+
+/// One line of a screen is not a look at the session.
+fn unseen() -> ScreenQuery {
+    ScreenQuery { look: Some(false), ..ScreenQuery::default() }
 }
 
 /// The last line of a message that is meant for people.

@@ -63,6 +63,7 @@ use self::transcript::Detail;
 use crate::attach::terminal::Sink;
 use crate::daemon_connector::DaemonConnector;
 use crate::failure::Failure;
+use crate::looking::Looking;
 use crate::tui::input::Input;
 use crate::{daemon_client, format, inbox_alerts, output};
 
@@ -147,6 +148,7 @@ pub fn open(home: &Home, id: &str, options: Options) -> Result<Ending, Failure> 
     let terminal = Terminal::take().map_err(Failure::Terminal)?;
     let painter = Painter::new(usize::from(columns), has_colour());
     let rings = inbox_alerts::is_bell_enabled(home);
+    let _looking = Looking::start(home, &record.id.to_string());
     let mut chat =
         Chat { app, feed, input, terminal, painter, sink: Sink::stdout(), printed: shown, rings, has_retaken: false };
     let ending = chat.run();

@@ -49,7 +49,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         (false, Format::Ansi) => "ansi",
         (false, Format::Html) => "html",
     };
-    let query = ScreenQuery { format: Some(format.to_owned()), at: args.at };
+    let query = ScreenQuery { format: Some(format.to_owned()), at: args.at, look: None };
     block_on(async {
         let mut link = DaemonClient::open(&home).await?;
         let mut body = link.bytes(ReadScreen::of(&args.session.id).query(&query)).await?.to_vec();

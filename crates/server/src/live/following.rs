@@ -97,6 +97,7 @@ async fn follow_session(
     outlet: &Outlet,
 ) -> Result<(), EngineError> {
     let mut view = engine.view_session(session, wanted, control).await?;
+    let _watching = engine.watch(session);
     while let Some(update) = view.next().await? {
         match update {
             ViewUpdate::Output { offset, bytes } => {
