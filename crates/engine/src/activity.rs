@@ -20,6 +20,7 @@ use tokio::sync::Notify;
 use super::Engine;
 use super::evidence::Finding;
 use super::live::LiveSession;
+use super::notification::busy_after;
 use crate::error::EngineError;
 
 /// Minimum time between two transactions with changes of activity.
@@ -58,6 +59,8 @@ pub(crate) struct SessionActivity {
     watched_until: Option<Timestamp>,
     /// Connections that show the session.
     watchers: usize,
+    /// When the agent left `idle`, for the length of its work.
+    pub busy_since: Option<Timestamp>,
 }
 
 impl SessionActivity {
@@ -65,7 +68,8 @@ impl SessionActivity {
         let numbered = observations.last().map_or(0, |last| last.number);
         let has_hooks = observations.iter().any(|it| it.observation.source == ActivitySource::Hook);
         let hooks = if has_hooks { HookState::Reporting } else { HookState::Off };
-        Self { tracker: ActivityTracker::new(status), numbered, hooks, ..Self::default() }
+        let busy_since = busy_after(&status, None);
+        Self { tracker: ActivityTracker::new(status), numbered, hooks, busy_since, ..Self::default() }
     }
 
     /// Numbers and keeps an observation. Repetitions that confirm the current value are not kept.
@@ -124,7 +128,7 @@ pub(crate) struct ActivityQueue {
     pub notify: Notify,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -312,6 +316,7 @@ impl Engine {
         if before.needs_a_human() && !status.activity.needs_a_human() {
             self.cancel_hook_requests(live.id, status.since).await;
         }
+        self.notify_of_activity(live, session);
     }
 
     /// Returns the pending requests of a session that hooks reported.

@@ -16,6 +16,7 @@ use coven_domain::{AgentId, RequestId, SessionId, Timestamp};
 use coven_files::{Limit, Links};
 use coven_harness::hooks::{HookAnswer, HookMeaning, HookRequest, HookRequestBody, HookSetup, Hooks};
 use coven_holder::{clock, process};
+use coven_host::config::NotificationKind;
 use coven_store::Change;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -25,7 +26,7 @@ use super::Engine;
 use super::activity::{HookState, SessionActivity};
 use super::caller::Caller;
 use super::live::LiveSession;
-use super::notification::{InboxItemId, InboxNotification};
+use super::notification::{InboxNotification, Need};
 use super::spawn::create_folder;
 use crate::blocking::blocking;
 use crate::error::EngineError;
@@ -311,7 +312,11 @@ impl Engine {
         self.commit(tx).await?;
         live.note(json!({ "note": event, "request": id, "title": title }));
         coven_holder::fault::point("after_hook_request");
-        self.notify(InboxNotification { item: InboxItemId::Request(id), session: Some(live.id), title });
+        let kind = match fact {
+            ActivityFact::QuestionAsked => NotificationKind::Question,
+            _ => NotificationKind::Permission,
+        };
+        self.notify(InboxNotification { need: Need::Request(id), kind, session: Some(live.id), title });
         Ok(())
     }
 

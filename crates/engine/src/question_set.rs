@@ -9,13 +9,14 @@ use coven_domain::query::{ItemPlace, WaitingQuery};
 use coven_domain::question::QuestionAnswer;
 use coven_domain::question_set::{QuestionSetState, QuestionSetSummary, title_of};
 use coven_holder::clock;
+use coven_host::config::NotificationKind;
 use coven_interop::questions::{CleanedUp, FolderWatch, QuestionError, QuestionFolder};
 pub use coven_interop::questions::{Listed, QuestionSet};
 use coven_store::Change;
 
 use super::Engine;
 use super::inbox::InboxEntry;
-use super::notification::{InboxItemId, InboxNotification};
+use super::notification::{InboxNotification, Need};
 use crate::blocking::blocking;
 use crate::error::EngineError;
 
@@ -167,7 +168,8 @@ impl Engine {
     fn new_notification(&self, change: &Change) -> Option<InboxNotification> {
         let Change::QuestionSetChanged { set, .. } = change else { return None };
         (set.state == QuestionSetState::Pending && set.created_at >= self.started_at).then(|| InboxNotification {
-            item: InboxItemId::QuestionSet(set.id),
+            need: Need::QuestionSet(set.id),
+            kind: NotificationKind::Question,
             session: set.asking_session(),
             title: title_of(&set.questions),
         })

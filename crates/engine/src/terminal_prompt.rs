@@ -7,11 +7,12 @@ use coven_domain::query::{AgentQuery, RequestQuery, RequestScope};
 use coven_domain::request::{AnsweredBy, Request, RequestAnswer, RequestKind, extract_prompt};
 use coven_domain::{RequestId, SessionId};
 use coven_holder::clock;
+use coven_host::config::NotificationKind;
 use coven_store::Change;
 use uuid::Uuid;
 
 use super::Engine;
-use super::notification::{InboxItemId, InboxNotification};
+use super::notification::{InboxNotification, Need};
 use crate::error::EngineError;
 
 impl Engine {
@@ -51,7 +52,8 @@ impl Engine {
         let mut tx = self.store.begin().await?;
         tx.record(Change::RequestChanged { request, event: "asked" }, now).await?;
         self.commit(tx).await?;
-        self.notify(InboxNotification { item: InboxItemId::Request(id), session: Some(session), title });
+        let kind = NotificationKind::Input;
+        self.notify(InboxNotification { need: Need::Request(id), kind, session: Some(session), title });
         Ok(())
     }
 

@@ -8,12 +8,12 @@ use coven_domain::activity::{ActivityFact, ActivitySource, Observation};
 use coven_domain::request::{AnsweredBy, Decision, Request, RequestAnswer, RequestSource, RequestState};
 use coven_domain::{SessionId, Timestamp};
 use coven_holder::clock;
-use coven_host::config::Rule;
+use coven_host::config::{NotificationKind, Rule};
 use coven_store::{AcpCheckpointUpdate, Change, StoreError, Tx};
 use serde_json::json;
 
 use super::super::Engine;
-use super::super::notification::{InboxItemId, InboxNotification};
+use super::super::notification::{InboxNotification, Need};
 use super::outbox::with_offsets;
 use super::{AcpConnection, AcpSession};
 use crate::error::EngineError;
@@ -122,8 +122,9 @@ impl Engine {
         }
         self.observe_acp(acp, effects, permissions);
         for permission in permissions.iter().filter(|it| it.is_pending()) {
-            let (item, title) = (InboxItemId::Request(permission.id), permission.title.clone());
-            self.notify(InboxNotification { item, session: Some(id), title });
+            let (need, title) = (Need::Request(permission.id), permission.title.clone());
+            let kind = NotificationKind::Permission;
+            self.notify(InboxNotification { need, kind, session: Some(id), title });
         }
         connection.queued_offset = written_to;
         acp.outbox.push(lines);

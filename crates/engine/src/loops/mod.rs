@@ -3,6 +3,7 @@
 pub mod activity;
 pub mod idle;
 pub mod notify;
+mod notify_channels;
 pub mod question_sets;
 pub mod recovery;
 pub mod retention;

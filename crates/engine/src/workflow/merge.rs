@@ -13,6 +13,7 @@ use coven_domain::task::{Task, TaskFact, TaskState, WorkSize};
 use coven_domain::workflow::{Approval, WorkflowFact, WorkflowRun, WorkflowState};
 use coven_domain::{AgentId, TaskId, WorkflowId};
 use coven_holder::clock;
+use coven_host::config::NotificationKind;
 use coven_host::git::{FileChange, GitError, Landing, MergeTry, Merged, Repository, Worktree};
 use coven_store::Change;
 use coven_workflow::{StepKind, WorkflowDefinition};
@@ -22,7 +23,7 @@ use super::driver::work_size;
 use super::{RunGuard, Stop, branch_of, stop_requested, with_git, with_git_unless};
 use crate::Engine;
 use crate::error::EngineError;
-use crate::notification::{InboxItemId, InboxNotification};
+use crate::notification::{InboxNotification, Need};
 use crate::operation::{OperationResult, Reporter};
 use crate::task::{checked_by, live_task};
 use coven_holder::fault;
@@ -515,7 +516,8 @@ impl Engine {
             && task.state == TaskState::PendingMerge
         {
             let title = format!("not merged: {}: {error}", task.title);
-            self.notify(InboxNotification { item: InboxItemId::Task(id), session: None, title });
+            let kind = NotificationKind::Review;
+            self.notify(InboxNotification { need: Need::Task(id), kind, session: None, title });
         }
     }
 }

@@ -9,6 +9,7 @@ use coven_domain::task::{CANCELLED, Task, TaskFact, TaskState, WorkSize};
 use coven_domain::workflow::{Approval, Stop, StopKind, WorkflowFact, WorkflowRun, WorkflowState};
 use coven_domain::{AgentId, Timestamp, WorkflowId};
 use coven_holder::clock;
+use coven_host::config::NotificationKind;
 use coven_store::{Change, Tx};
 use coven_workflow::{EvalContext, NextStep, RunEffect, StepCompletion, StepKind, WorkflowDefinition};
 use uuid::Uuid;
@@ -16,7 +17,7 @@ use uuid::Uuid;
 use super::branch_of;
 use crate::Engine;
 use crate::error::EngineError;
-use crate::notification::{InboxItemId, InboxNotification};
+use crate::notification::{InboxNotification, Need};
 use crate::task::checked_by;
 
 /// The rows that change together.
@@ -189,7 +190,8 @@ impl Engine {
         self.commit(tx).await?;
         if needs_review {
             self.notify(InboxNotification {
-                item: InboxItemId::Task(id),
+                need: Need::Task(id),
+                kind: NotificationKind::Review,
                 session: None,
                 title: format!("to review: {title}"),
             });
@@ -220,7 +222,8 @@ impl Engine {
         self.commit(tx).await?;
         if state == TaskState::Blocked {
             self.notify(InboxNotification {
-                item: InboxItemId::Task(id),
+                need: Need::Task(id),
+                kind: NotificationKind::Blocked,
                 session: None,
                 title: format!("blocked: {title}: {why}"),
             });

@@ -2,6 +2,7 @@
 
 pub mod check;
 mod environment;
+mod notifications;
 mod permissions;
 mod retention;
 mod types;
@@ -15,10 +16,11 @@ use crate::Home;
 use crate::trust::{self, Withheld};
 
 pub use environment::BadVariable;
+pub use notifications::{NotificationKind, NotificationsConfig, QuietHours};
 pub use permissions::{PermissionsConfig, Rule};
 pub use types::{
-    AgentsConfig, BadValue, Config, DetachKeys, HttpConfig, McpConfig, NotificationsConfig, QuestionsConfig,
-    SchedulerConfig, SessionsConfig, StoreConfig,
+    AgentsConfig, BadValue, Config, DetachKeys, HttpConfig, McpConfig, QuestionsConfig, SchedulerConfig,
+    SessionsConfig, StoreConfig,
 };
 
 pub const CONFIG_FILE: Limit = Limit::new("a config file", 1 << 20);

@@ -10,7 +10,7 @@ use coven_harness::{HarnessConfig, agents};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::PermissionsConfig;
+use super::{NotificationsConfig, PermissionsConfig, QuietHours};
 
 /// Settings of one coven home. Every key is optional.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -260,22 +260,6 @@ pub struct McpConfig {
     pub allow_control: bool,
 }
 
-/// How coven notifies the user of new inbox items.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct NotificationsConfig {
-    /// Show a desktop notification with the program `notify-send`.
-    pub desktop: bool,
-    /// Ring the terminal bell in the session browser, the chat, the answer screen and `inbox --follow`.
-    pub bell: bool,
-}
-
-impl Default for NotificationsConfig {
-    fn default() -> Self {
-        Self { desktop: true, bell: true }
-    }
-}
-
 /// A value that has the right type but is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {problem}")]
@@ -351,6 +335,12 @@ impl Config {
                     format!("{address} is not a loopback address; set http.allowRemote to listen there"),
                 );
             }
+        }
+        if self.notifications.command.first().is_some_and(|program| program.trim().is_empty()) {
+            return bad("notifications.command", "the first element must be a program".to_owned());
+        }
+        if let Some(Err(problem)) = self.notifications.quiet_hours.as_ref().map(QuietHours::check) {
+            return bad("notifications.quietHours", problem);
         }
         if self.agents.max_sessions == 0 {
             return bad("agents.maxSessions", "must be at least 1".to_owned());

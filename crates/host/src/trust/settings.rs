@@ -165,6 +165,11 @@ fn config_parts(config: &Config) -> Vec<Part> {
     {
         parts.push(part("defaultHarness", "types prompts into your shell if no agent is named", &id));
     }
+    let command = &config.notifications.command;
+    if !command.is_empty() {
+        let part = part("notifications.command", format!("runs {} for each notification", command.join(" ")), command);
+        parts.push(part.with_details(vec![json!(command).to_string()]));
+    }
     if config.scheduler.auto_start {
         parts.push(part("scheduler.autoStart", "starts agents on ready tasks automatically", &true));
     }
@@ -236,6 +241,7 @@ fn remove(config: &mut Config, key: &str) {
         "sessions.recordInput" => config.sessions.record_input = RecordInput::default(),
         "sessions.root" => config.sessions.root = None,
         "defaultHarness" => (config.default_harness, config.agents.harness) = (None, None),
+        "notifications.command" => config.notifications.command = Vec::new(),
         "scheduler.autoStart" => config.scheduler.auto_start = false,
         "mcp.allowControl" => config.mcp.allow_control = false,
         key => {

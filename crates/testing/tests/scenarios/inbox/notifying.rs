@@ -10,9 +10,11 @@ use serde_json::json;
 
 use super::{ask, choosing, nth_id, put_set, wait_for_event};
 
-/// One line per notification, each argument in brackets.
-const RECORDER: &str =
-    "#!/bin/sh\n{ for word in \"$@\"; do printf '[%s]' \"$word\"; done; echo; } >> \"$HOME/notified\"\n";
+/// One line per notification, each argument in brackets; `|` stands for the end of a line in an argument.
+const RECORDER: &str = "#!/bin/sh
+line=$(for word in \"$@\"; do printf '[%s]' \"$word\" | tr '\\n' '|'; done)
+echo \"$line\" >> \"$HOME/notified\"
+";
 
 /// Returns the complete lines: the script may still be writing the last one.
 fn notified(home: &TestHome) -> Vec<String> {
@@ -39,8 +41,10 @@ fn a_new_question_is_shown_but_one_pending_at_start_is_not() {
     let shown = wait_for(&home, 1);
 
     let expected = format!(
-        "[--app-name=coven][--][An agent asks][--Which [31mone {}…]",
-        "x".repeat(199 - "--Which [31mone ".len())
+        "[--app-name=coven][--][an agent asks a question][--Which [31mone {}…|coven --home {} inbox answer {}]",
+        "x".repeat(199 - "--Which [31mone ".len()),
+        home.path().display(),
+        &nth_id(1)[..8],
     );
     assert_eq!(shown, [expected]);
 }
@@ -88,7 +92,10 @@ fn a_permission_request_is_shown_unless_a_rule_decides_it() {
 
     let shown = wait_for(&home, 1);
 
-    assert_eq!(shown, [format!("[--app-name=coven][--][gemini asks: {title}][touch y]")]);
+    let item = home.wait_for_request(&careful).id;
+    let answer = format!("coven --home {} inbox answer {}", home.path().display(), &item[..8]);
+    let expected = format!("[--app-name=coven][--][gemini asks for permission in app: {title}][touch y|{answer}]");
+    assert_eq!(shown, [expected]);
 }
 
 #[test]
