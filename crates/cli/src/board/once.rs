@@ -1,12 +1,17 @@
 //! The board as plain text or JSON: for pipes, scripts and tests.
 
+use std::collections::BTreeMap;
+
+use coven_api::SessionRecord;
 use coven_api::inbox::InboxItem;
 use coven_api::list::{List, ListKey};
+use coven_api::routes::{Endpoint, GetSession};
 use coven_api::task::TaskRecord;
 use coven_api::workflow::{AgentRecord, WorkflowRecord};
 use coven_client::{Client, ClientError};
-use coven_domain::Timestamp;
+use coven_domain::activity::Activity;
 use coven_domain::task::TaskState;
+use coven_domain::{SessionId, Timestamp};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -14,28 +19,45 @@ use super::card::awaited;
 use super::lines;
 use super::read;
 use super::tasks::{COLUMNS, Card, Merge, Tasks, name};
+use crate::activity::{self, Group};
 use crate::format::{format_duration, short_id};
 use crate::table::Table;
 
-/// Everything that the board would show.
-pub async fn read(client: &mut Client, hides_closed: bool) -> Result<Tasks, ClientError> {
+/// Everything that the board would show, and what the agents at work do.
+pub struct Board {
+    tasks: Tasks,
+    sessions: BTreeMap<SessionId, SessionRecord>,
+}
+
+impl Board {
+    fn session(&self, card: &Card<'_>) -> Option<&SessionRecord> {
+        self.sessions.get(&card.agent?.session_id?)
+    }
+}
+
+pub async fn read(client: &mut Client, hides_closed: bool) -> Result<Board, ClientError> {
     let mut tasks = Tasks::new(String::new(), hides_closed, None);
     tasks.read(read::everything(client).await?);
     tasks.settle();
     let at_work = COLUMNS.iter().position(|state| *state == TaskState::InProgress).unwrap_or(0);
     let agents = tasks.column(at_work).iter().filter_map(|id| tasks.card(id)?.agent?.session_id);
-    let agents = agents.map(|id| id.to_string());
-    for session in agents.collect::<Vec<_>>() {
+    let mut sessions = BTreeMap::new();
+    for id in agents.collect::<Vec<SessionId>>() {
+        let session = id.to_string();
         // A session that cannot be seen is no reason to show nothing.
         if let Ok(Some(line)) = lines::last_line(client, &session).await {
-            tasks.wrote(session, line);
+            tasks.wrote(session.clone(), line);
+        }
+        if let Ok(record) = client.call(GetSession::of(&session)).await {
+            sessions.insert(id, record);
         }
     }
-    Ok(tasks)
+    Ok(Board { tasks, sessions })
 }
 
 /// One table per state.
-pub fn text(tasks: &Tasks, now: Timestamp, width: Option<usize>) -> String {
+pub fn text(board: &Board, now: Timestamp, width: Option<usize>) -> String {
+    let tasks = &board.tasks;
     let mut text = String::new();
     for (at, state) in COLUMNS.iter().enumerate().take(tasks.column_count()) {
         let cards: Vec<Card<'_>> = tasks.column(at).iter().filter_map(|id| tasks.card(id)).collect();
@@ -44,13 +66,13 @@ pub fn text(tasks: &Tasks, now: Timestamp, width: Option<usize>) -> String {
         }
         text.push_str(&format!("{} {}\n", name(*state), cards.len()));
         if !cards.is_empty() {
-            text.push_str(&table(*state, &cards, now).text(width));
+            text.push_str(&table(*state, cards, board, now).text(width));
         }
     }
     text
 }
 
-fn table(state: TaskState, cards: &[Card<'_>], now: Timestamp) -> Table {
+fn table(state: TaskState, mut cards: Vec<Card<'_>>, board: &Board, now: Timestamp) -> Table {
     let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
     let first = |card: &Card<'_>| {
         let task = card.task;
@@ -59,7 +81,7 @@ fn table(state: TaskState, cards: &[Card<'_>], now: Timestamp) -> Table {
     match state {
         TaskState::Open => {
             let mut table = Table::new(&["ID", "PRIO", "TYPE", "TITLE", "READY", "WAITS FOR", "AGE"], &[3, 5]);
-            for card in cards {
+            for card in &cards {
                 let waits: Vec<&str> = card.waits.iter().map(|id| short_id(id)).collect();
                 let ready = if card.is_ready { "ready" } else { "no" };
                 let rest = [ready.to_owned(), waits.join(" "), format_duration(now.since(card.task.created_at))];
@@ -68,20 +90,26 @@ fn table(state: TaskState, cards: &[Card<'_>], now: Timestamp) -> Table {
             table
         }
         TaskState::InProgress => {
-            let head = ["ID", "PRIO", "TYPE", "TITLE", "STEP", "AGENT", "ASKS", "LAST LINE"];
-            let mut table = Table::new(&head, &[7, 3]);
-            for card in cards {
+            // Agents that need the user come first.
+            cards.sort_by_key(|card| board.session(card).map_or(Group::Working, Group::of));
+            let head = ["ID", "PRIO", "TYPE", "TITLE", "STEP", "AGENT", "ACTIVITY", "DETAIL", "ASKS", "LAST LINE"];
+            let mut table = Table::new(&head, &[9, 3, 7]);
+            for card in &cards {
                 let step = card.agent.and_then(|agent| agent.step.as_deref());
                 let step = step.or_else(|| card.run.and_then(|run| run.step_name.as_deref()));
                 let status = card.agent.map(|agent| agent.status.as_str());
                 let asks = if card.questions > 0 { card.questions.to_string() } else { String::new() };
-                table.row(first(card).into_iter().chain([text(step), text(status), asks, text(card.line)]));
+                let session = board.session(card);
+                let doing = session.map(|session| activity::cell(session, now)).unwrap_or_default();
+                let detail = text(session.and_then(|session| session.activity_detail.as_deref()));
+                let rest = [text(step), text(status), doing, detail, asks, text(card.line)];
+                table.row(first(card).into_iter().chain(rest));
             }
             table
         }
         TaskState::PendingMerge => {
             let mut table = Table::new(&["ID", "PRIO", "TYPE", "TITLE", "MERGE"], &[4, 3]);
-            for card in cards {
+            for card in &cards {
                 let merge = match card.merge() {
                     Merge::UnderWay { by } => format!("being merged, approved by {by}"),
                     Merge::Failed(why) => format!("not merged: {why}"),
@@ -93,7 +121,7 @@ fn table(state: TaskState, cards: &[Card<'_>], now: Timestamp) -> Table {
         }
         TaskState::Blocked | TaskState::Closed => {
             let mut table = Table::new(&["ID", "PRIO", "TYPE", "TITLE", "REASON", "SINCE"], &[4, 3]);
-            for card in cards {
+            for card in &cards {
                 let since = format_duration(now.since(card.task.closed_at.unwrap_or(card.task.updated_at)));
                 table.row(first(card).into_iter().chain([text(card.task.reason.as_deref()), since]));
             }
@@ -111,16 +139,19 @@ struct Shown<'a> {
     run: Option<&'a WorkflowRecord>,
     last_line: Option<&'a str>,
     questions: Vec<&'a InboxItem>,
+    activity: Option<Activity>,
+    activity_detail: Option<&'a str>,
 }
 
 /// A page of the board: the tasks of each state, in the order of the board, and `next`. It starts behind the task `after`;
 /// none if that task has left the board.
 pub fn json(
-    tasks: &Tasks,
+    board: &Board,
     list: ListKey,
     after: Option<&str>,
     limit: usize,
 ) -> Result<Option<Vec<u8>>, serde_json::Error> {
+    let tasks = &board.tasks;
     let mut rest: Vec<(usize, &String)> = Vec::new();
     for at in 0..tasks.column_count() {
         rest.extend(tasks.column(at).iter().map(|id| (at, id)));
@@ -133,6 +164,7 @@ pub fn json(
     let mut states = Map::new();
     for (at, state) in COLUMNS.iter().enumerate().take(tasks.column_count()) {
         let shown = |card: Card<'_>| {
+            let session = board.session(&card);
             let asked = |item: &&InboxItem| tasks.asker(item).is_some_and(|task| task.id == card.task.id);
             serde_json::to_value(Shown {
                 task: card.task,
@@ -141,6 +173,8 @@ pub fn json(
                 run: card.run,
                 last_line: card.line,
                 questions: tasks.inbox().iter().filter(asked).collect(),
+                activity: session.and_then(|session| session.activity),
+                activity_detail: session.and_then(|session| session.activity_detail.as_deref()),
             })
         };
         let here = page.items.iter().filter(|(column, _)| *column == at);
