@@ -6,15 +6,17 @@ use clap::builder::NonEmptyStringValueParser;
 use coven_api::question::QuestionSetRecord;
 use coven_holder::clock;
 use coven_host::config::NotificationsConfig;
-use coven_interop::questions::QuestionFolder;
+use coven_interop::questions::{QuestionError, QuestionFolder};
 
 use super::answer_reply::{Reply, ReplyArgs};
+use super::inbox_answer::{send, what_happened};
 use super::questions;
 use crate::command_line::Place;
+use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
 use crate::{answer, inbox_alerts, output};
 
-/// Answers question sets of agents, on a screen or with one command
+/// Answers questions of agents, on a screen or with one command
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven answer                                   all pending sets, oldest first; ? lists the keys
@@ -24,10 +26,11 @@ use crate::{answer, inbox_alerts, output};
   coven answer 1a2b --answers '{\"0\":{\"selectedOption\":\"A\"},\"1\":{\"selectedOptions\":[]}}'
   coven answer 1a2b --reject --reason \"too vague\"
 
-Needs no daemon and no home. Without a terminal it lists the pending sets. The screen saves drafts until they are sent.
+Answers questions and permissions of agents in sessions too, like `coven inbox answer`; for those the daemon must run.
+For question sets it needs no daemon and no home. Without a terminal it lists the pending sets. The screen saves drafts until they are sent.
 Exits with 0 on success, 2 if an answer is invalid, 3 if the set does not exist, 4 if it is already finished.")]
 pub struct Args {
-    /// Question set id or unique prefix [default: open the screen with all pending sets]
+    /// Id of a question set or inbox item, or unique prefix [default: open the screen with all pending sets]
     #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     id: Option<String>,
     #[command(flatten)]
@@ -49,7 +52,12 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         ));
     }
     folder.abandon_orphans(clock::now());
-    let id = folder.find(prefix)?;
+    let id = match folder.find(prefix) {
+        Ok(id) => id,
+        // It may be a question or a permission of an agent in a session.
+        Err(error @ QuestionError::NotFound { .. }) => return answer_in_inbox(args, place, error.into()),
+        Err(error) => return Err(error.into()),
+    };
     let what_happened = match args.reply.reply(&folder.read(&id)?.questions)? {
         Reply::Rejection(reason) => {
             folder.reject(&id, reason.as_deref(), clock::now())?;
@@ -65,6 +73,23 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         false => output::line(format_args!("{what_happened}: {id}"))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Answers an item of the inbox. Without a running daemon there is none.
+fn answer_in_inbox(args: Args, place: &Place, not_found: Failure) -> Result<ExitCode, Failure> {
+    let (Some(id), Ok(home)) = (args.id, place.home()) else { return Err(not_found) };
+    block_on(async {
+        let Ok(Some(mut link)) = DaemonClient::running(&home).await else { return Err(not_found) };
+        let item = match send(&mut link, &id, None, args.reply).await {
+            Err(failure) if failure.is_not_found() => return Err(not_found),
+            item => item?,
+        };
+        match args.json {
+            true => output::record(&item)?,
+            false => output::line(format_args!("{}", what_happened(&item)))?,
+        }
+        Ok(ExitCode::SUCCESS)
+    })
 }
 
 /// Returns whether the bell is enabled: by the home's config, or by default without a home.

@@ -64,6 +64,19 @@ impl Pieces {
         self.0.is_empty()
     }
 
+    /// Returns the label if a single `--option` was given.
+    pub fn only_option(&self) -> Option<&str> {
+        match self.0.as_slice() {
+            [Piece::Option(label)] => Some(label),
+            _ => None,
+        }
+    }
+
+    /// The option of the only question.
+    pub fn option(label: String) -> Self {
+        Self(vec![Piece::Option(label)])
+    }
+
     /// Builds the answers to these questions, without timestamps: those are set on writing.
     pub fn answers(&self, questions: &[Question]) -> Result<Vec<QuestionAnswer>, Failure> {
         let mut chosen: Vec<(Vec<String>, Option<String>)> = vec![Default::default(); questions.len()];

@@ -40,6 +40,11 @@ impl ReplyArgs {
         self.reject
     }
 
+    /// Returns the value if a single `--option` is all that was given.
+    pub fn only_option(&self) -> Option<&str> {
+        self.pieces.only_option().filter(|_| !self.reject && self.answers.is_none())
+    }
+
     /// Builds the reply to these questions. Its receiver checks that the answers fit.
     pub fn reply(self, questions: &[Question]) -> Result<Reply, Failure> {
         if self.reject {

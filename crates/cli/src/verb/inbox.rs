@@ -4,16 +4,19 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use clap::builder::NonEmptyStringValueParser;
-use coven_api::inbox::{AnswerRequest, InboxItem, InboxKind, InboxQuery, InboxStatus, Rejection};
-use coven_api::routes::{AnswerInboxItem, Endpoint, GetInboxItem, ListInbox};
+use coven_api::SessionRecord;
+use coven_api::inbox::{InboxItem, InboxKind, InboxQuery, InboxStatus};
+use coven_api::routes::{Endpoint, GetInboxItem, ListInbox, ListSessions};
+use coven_api::session::ListSessionsQuery;
 use coven_api::task::TaskRecord;
 use coven_domain::operation::OperationKind;
 use coven_holder::clock;
 use coven_host::home::Home;
 
-use super::answer_reply::{Reply, ReplyArgs};
+use super::answer_reply::ReplyArgs;
+use super::inbox_answer::{send, what_happened};
 use super::inbox_follow;
-use super::inbox_text::{answer_of, details, how_to_answer, question_set, reason, table};
+use super::inbox_text::{details, reason, table, waiting_table};
 use crate::command_line::Place;
 use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
@@ -28,9 +31,9 @@ use crate::{format, inbox_alerts, operation, output};
   coven inbox
   coven inbox --follow                prints changes until Ctrl-C
   coven inbox show 1a2b               one item in full
-  coven inbox answer 1a2b allow       a permission: its first allow option; deny likewise
-  coven inbox answer 1a2b allow_always    a permission: one of its options by id
-  coven inbox answer 7f3c --option SQLite    a question set, as with `coven answer`
+  coven inbox answer 1a2b allow       a permission: allow, always, deny or one of its options
+  coven inbox answer 7f3c SQLite      a question with options
+  coven inbox answer 7f3c --question 1 --option SQLite --question 2 --text soon    several questions
   coven inbox answer 7f3c --reject --reason \"too vague\"
   coven inbox answer 5b1f yes         a terminal prompt: types this line
   coven inbox answer 9d0e approve     a finished task: merges its work
@@ -72,17 +75,19 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
-    /// Answers a permission request, question set, terminal prompt or task
+    /// Answers a permission, question, question set, terminal prompt or task
     #[command(after_help = "Examples:
   coven inbox answer 1a2b allow
-  coven inbox answer 7f3c --option SQLite
+  coven inbox answer 1a2b always      the agent asks no more for this, if it offers that
+  coven inbox answer 7f3c SQLite
+  coven inbox answer 7f3c --text \"neither: use files\"
   coven inbox answer 9d0e reject --reason \"no tests\"")]
     Answer {
         /// Item id or unique prefix
         #[arg(value_parser = NonEmptyStringValueParser::new())]
         id: String,
-        /// Permission: allow, deny or an option id; review: approve or reject; blocked task: retry, unblock or
-        /// close; terminal prompt: the line to type
+        /// Permission: allow, always, deny or an option; question: an option; review: approve or reject; blocked task:
+        /// retry, unblock or close; terminal prompt: the line to type
         #[arg(value_name = "ANSWER", group = "reasoned", conflicts_with_all = ["option", "text", "question", "answers", "reject"])]
         answer: Option<String>,
         #[command(flatten)]
@@ -145,56 +150,45 @@ async fn list(
     if as_json {
         return listing::print_json(link, request, paging).await;
     }
-    let items = listing::items(link, request, paging).await?;
+    let items = listing::items(link, request, paging.clone()).await?;
+    let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
     if items.is_empty() {
         output::note(format_args!("the inbox is empty"));
-        return Ok(());
+    } else {
+        output::text(&table(&items, all, clock::now()).text(width))?;
     }
-    let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
-    output::text(&table(&items, all, clock::now()).text(width))?;
     // The table truncates long cells, but users need the full paths in a reason.
     for item in items.iter().filter(|item| item.status == InboxStatus::Pending) {
         if let Some(why) = reason(item) {
             output::line(format_args!("\n{}: {}", format::short_id(&item.id), format::sanitize_line(&why)))?;
         }
     }
+    // A page of the list does not show which sessions have an item.
+    if paging.limit.is_none() && paging.cursor.is_none() {
+        let waiting = waiting_elsewhere(link, query.session.as_deref(), &items).await?;
+        if !waiting.is_empty() {
+            output::line(format_args!("\nWaiting in a terminal; answer with `coven attach ID`:"))?;
+            output::text(&waiting_table(&waiting, clock::now()).text(width))?;
+        }
+    }
     Ok(())
 }
 
-/// Sends the answer. The daemon checks that it fits the item.
-async fn send(
+/// Returns the sessions whose agents need the user without an item in the inbox.
+async fn waiting_elsewhere(
     link: &mut DaemonClient,
-    id: &str,
-    answer: Option<String>,
-    reply: ReplyArgs,
-) -> Result<InboxItem, Failure> {
-    let body = match answer.as_deref() {
-        Some("allow" | "deny") => AnswerRequest { decision: answer, reason: reply.reason, ..AnswerRequest::default() },
-        Some(_) => AnswerRequest { option: answer, reason: reply.reason, ..AnswerRequest::default() },
-        None if reply.is_empty() => {
-            let item = link.call(GetInboxItem::of(id)).await?;
-            return Err(Failure::usage("no answer was given", format!("Give one with {}", how_to_answer(&item))));
-        }
-        None => {
-            let item = link.call(GetInboxItem::of(id)).await?;
-            let said = match question_set(&item) {
-                Some(set) => reply.reply(&set.questions)?,
-                // Other items accept only a rejection; for the rest the daemon's error says what they accept.
-                None if reply.is_rejection() => reply.reply(&[])?,
-                None => Reply::Answers(Vec::new()),
-            };
-            match said {
-                Reply::Answers(answers) => {
-                    let answers = Some(answers.into_iter().map(Into::into).collect());
-                    AnswerRequest { answers, ..AnswerRequest::default() }
-                }
-                Reply::Rejection(reason) => {
-                    AnswerRequest { reject: Some(Rejection { reason }), ..AnswerRequest::default() }
-                }
-            }
-        }
+    session: Option<&str>,
+    items: &[InboxItem],
+) -> Result<Vec<SessionRecord>, Failure> {
+    let asks = Some("permission,question".to_owned());
+    let query = ListSessionsQuery { activity: asks, all: Some(true), ..ListSessionsQuery::default() };
+    let mut waiting = listing::items(link, ListSessions::request().query(&query), Paging::default()).await?;
+    let has_item = |it: &SessionRecord| {
+        items.iter().any(|item| item.session_id == Some(it.id) && item.status == InboxStatus::Pending)
     };
-    Ok(link.call(AnswerInboxItem::of(id).body(&body)).await?)
+    waiting.retain(|it: &SessionRecord| session.is_none_or(|id| it.id.to_string() == id) && !has_item(it));
+    waiting.sort_by_key(|it| it.activity_since);
+    Ok(waiting)
 }
 
 /// Waits for the merge that an answer started, and returns its error if it failed.
@@ -203,13 +197,5 @@ async fn wait_for_merge(home: &Home, link: &mut DaemonClient, item: &InboxItem) 
     match operation::newest(link, OperationKind::TaskApprove, &item.id).await? {
         Some(started) => operation::result::<TaskRecord>(home, link, started).await.map(drop),
         None => Ok(()),
-    }
-}
-
-fn what_happened(item: &InboxItem) -> String {
-    let title = format::sanitize_line(&item.title);
-    match item.status {
-        status if status.is_answered() => format!("answered: {title}: {}", format::sanitize_line(&answer_of(item))),
-        status => format!("{status}: {title}"),
     }
 }

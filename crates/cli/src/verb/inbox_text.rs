@@ -1,5 +1,6 @@
 //! Formats the inbox for people: a table, the details of one item, and its question set.
 
+use coven_api::SessionRecord;
 use coven_api::inbox::{InboxDetail, InboxItem, InboxKind, InboxStatus};
 use coven_api::question::{AnswerRecord, QuestionRecord};
 use coven_domain::Timestamp;
@@ -8,11 +9,14 @@ use coven_domain::question_set::{Answers, QuestionSet};
 
 use super::questions_text::{outcome, questions_and_answers};
 use crate::table::Table;
-use crate::{chat, format};
+use crate::{activity, chat, format};
 
 pub fn table(items: &[InboxItem], all: bool, now: Timestamp) -> Table {
     let last = if all { "STATUS" } else { "OPTIONS" };
-    let mut table = Table::new(&["ID", "AGE", "SESSION", "HARNESS", "ASKS", last], &[5, 4]);
+    let mut table = Table::new(&["ID", "AGE", "KIND", "SESSION", "HARNESS", "ASKS", last], &[6, 5]);
+    // An agent that waits comes before work that is finished.
+    let mut items: Vec<&InboxItem> = items.iter().collect();
+    items.sort_by_key(|item| matches!(item.kind, InboxKind::Merge | InboxKind::Blocked));
     for item in items {
         let state = match item.status {
             InboxStatus::Pending if !all => options(item),
@@ -22,10 +26,37 @@ pub fn table(items: &[InboxItem], all: bool, now: Timestamp) -> Table {
         table.row([
             format::short_id(&item.id).to_owned(),
             format::format_duration(now.since(item.created_at)),
+            kind(item.kind).to_owned(),
             item.session_id.map_or_else(|| "-".to_owned(), |id| id.short()),
             item.harness.clone().unwrap_or_else(|| "-".to_owned()),
             item.title.clone(),
             state,
+        ]);
+    }
+    table
+}
+
+/// Names what is needed, as notifications do.
+const fn kind(kind: InboxKind) -> &'static str {
+    match kind {
+        InboxKind::Permission => "permission",
+        InboxKind::QuestionSet | InboxKind::Question => "question",
+        InboxKind::Terminal => "input",
+        InboxKind::Merge => "review",
+        InboxKind::Blocked => "blocked",
+    }
+}
+
+/// Formats the sessions whose agents wait in their terminals and have no item in the inbox.
+pub fn waiting_table(sessions: &[SessionRecord], now: Timestamp) -> Table {
+    let mut table = Table::new(&["SESSION", "ACTIVITY", "HARNESS", "DETAIL", "CWD"], &[4, 3]);
+    for session in sessions {
+        table.row([
+            session.id.short(),
+            activity::cell(session, now),
+            session.harness.clone(),
+            session.activity_detail.clone().unwrap_or_default(),
+            session.cwd.clone(),
         ]);
     }
     table
@@ -126,7 +157,10 @@ pub fn how_to_answer(item: &InboxItem) -> String {
             let words: Vec<&str> = item.options.iter().map(|option| option.id.as_str()).collect();
             format!("{} [--reason TEXT]", words.join(" | "))
         }
-        InboxKind::Permission => "allow|deny".to_owned(),
+        InboxKind::Permission => match item.options.iter().any(|option| option.kind == "allow_always") {
+            true => "allow|always|deny".to_owned(),
+            false => "allow|deny".to_owned(),
+        },
     };
     format!("coven inbox answer {} {answer}", format::short_id(&item.id))
 }
@@ -267,9 +301,9 @@ mod tests {
     #[test]
     fn a_row_lists_the_possible_answers() {
         let text = table(&[item(), asked(set(QuestionSetState::Pending))], false, NOW).text(None);
-        let expected = "ID        AGE  SESSION   HARNESS  ASKS          OPTIONS\n\
-                        0c7e49a2  4s   1a2b3c4d  goose    touch x [2J  yes, no\n\
-                        173b747a  4s   1a2b3c4d  goose    Which?  A, B\n";
+        let expected = "ID        AGE  KIND  SESSION   HARNESS  ASKS          OPTIONS\n\
+                        0c7e49a2  4s   permission  1a2b3c4d  goose    touch x [2J  yes, no\n\
+                        173b747a  4s   question  1a2b3c4d  goose    Which?  A, B\n";
         assert_eq!(text.split_whitespace().collect::<Vec<_>>(), expected.split_whitespace().collect::<Vec<_>>());
     }
 

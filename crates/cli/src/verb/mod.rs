@@ -25,6 +25,7 @@ pub mod finish;
 pub mod harness;
 mod harness_rules;
 pub mod inbox;
+mod inbox_answer;
 mod inbox_follow;
 mod inbox_text;
 pub mod init;

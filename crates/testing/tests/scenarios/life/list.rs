@@ -14,9 +14,10 @@ fn life_22_the_list_is_a_table_in_a_pipe_or_with_plain() {
         let table = home.coven(args).expect_success();
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines.len(), 2, "{table}");
-        assert_eq!(lines[0].split_whitespace().collect::<Vec<_>>(), ["ID", "STATUS", "HARNESS", "TITLE", "AGE", "CWD"]);
+        let head = ["ID", "STATUS", "ACTIVITY", "DETAIL", "HARNESS", "TITLE", "AGE", "CWD"];
+        assert_eq!(lines[0].split_whitespace().collect::<Vec<_>>(), head);
         let cells: Vec<&str> = lines[1].split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
-        assert_eq!(cells[..4], [&session.id[..8], "completed", "claude", "Tidy up"]);
+        assert_eq!(cells[..5], [&session.id[..8], "completed", "-", "claude", "Tidy up"]);
         assert!(!table.contains('\x1b'), "a table has no escapes: {table:?}");
     }
     let mut terminal = TestTerminal::open(&home, &["sessions", "--plain"]);
