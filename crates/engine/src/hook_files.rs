@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use coven_domain::{RequestId, SessionId};
@@ -80,7 +80,7 @@ impl Engine {
                     // Settled while no daemon was running: a notification would ask for nothing.
                     continue;
                 }
-                self.handle_report(live, hooks, call, &mut reports).await?;
+                self.handle_report(live, hooks, call, &reports.open).await?;
             }
             if !calls.is_empty() || reports.is_release_due() {
                 reports = blocking(move || {
@@ -97,23 +97,25 @@ impl Engine {
         live: &Arc<LiveSession>,
         hooks: &'static Hooks,
         report: &Report,
-        reports: &mut Reports,
+        open: &OpenRequests,
     ) -> Result<(), EngineError> {
         if let Some(key) = &report.settled {
-            reports.open.retain(|(open, _)| open != key);
             self.settled_in_terminal(live, Some(key)).await?;
             // The agent may have waited for something that coven shows but cannot answer.
             self.after_settling(live).await?;
         }
         let Some(request) = self.handle_hook(live, hooks, &report.call).await? else { return Ok(()) };
-        if let Some(key) = &report.asked {
-            reports.open.push((key.clone(), report.at));
-        }
+        open.add(report.at);
         let (engine, live, call) = (self.clone(), live.clone(), report.call.clone());
+        let (open, at) = (open.clone(), report.at);
         // Ends with the request, the session or the daemon.
         runtime::spawn(async move {
-            if let Err(error) = engine.answer_report(&live, hooks, &call, request).await {
-                tracing::warn!(session = %live.id, %request, %error, "cannot pass an answer to an agent");
+            match engine.answer_report(&live, hooks, &call, request).await {
+                Ok(()) if engine.is_stopping() => {}
+                Ok(()) => open.remove(at),
+                Err(error) => {
+                    tracing::warn!(session = %live.id, %request, %error, "cannot pass an answer to an agent");
+                }
             }
         });
         Ok(())
@@ -140,7 +142,7 @@ impl Engine {
             }
             tokio::select! {
                 changed = changes.changed() => if changed.is_err() { return Ok(()) },
-                () = live.ended() => return Ok(()),
+                () = live.ended() => return self.withdraw_request(request).await,
                 () = self.stopped() => return Ok(()),
             }
         }
@@ -201,6 +203,28 @@ fn append_line(file: &Path, line: &str) -> io::Result<()> {
     file.write_all(format!("{line}\n").as_bytes())
 }
 
+/// Positions of the lines with requests that another daemon would have to answer.
+#[derive(Clone, Default)]
+struct OpenRequests(Arc<Mutex<Vec<u64>>>);
+
+impl OpenRequests {
+    fn lock(&self) -> MutexGuard<'_, Vec<u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, at: u64) {
+        self.lock().push(at);
+    }
+
+    fn remove(&self, at: u64) {
+        self.lock().retain(|open| *open != at);
+    }
+
+    fn oldest(&self) -> Option<u64> {
+        self.lock().iter().min().copied()
+    }
+}
+
 /// Reads a report file from a position on.
 struct Reports {
     file: File,
@@ -211,8 +235,7 @@ struct Reports {
     partial: Vec<u8>,
     /// The line is too long; its rest is skipped.
     is_skipping: bool,
-    /// Requests that the agent did not report as settled: key, and position of the line.
-    open: Vec<(String, u64)>,
+    open: OpenRequests,
     /// Disk space before it was released.
     released: u64,
 }
@@ -224,7 +247,7 @@ impl Reports {
         let stored = stored.trim().parse().unwrap_or(0);
         // The agent started again with an empty file.
         let position = if stored > file.metadata()?.len() { 0 } else { stored };
-        let (folder, partial, open) = (folder.to_owned(), Vec::new(), Vec::new());
+        let (folder, partial, open) = (folder.to_owned(), Vec::new(), OpenRequests::default());
         Ok(Self { file, folder, position, partial, is_skipping: false, open, released: position })
     }
 
@@ -260,7 +283,7 @@ impl Reports {
     /// Returns the position from which another daemon must read: the oldest open request, or the first unread line.
     fn restart_position(&self) -> u64 {
         let unread = self.position - self.partial.len() as u64;
-        self.open.iter().map(|(_, at)| *at).min().unwrap_or(unread).min(unread)
+        self.open.oldest().map_or(unread, |oldest| oldest.min(unread))
     }
 
     fn is_release_due(&self) -> bool {
@@ -321,11 +344,13 @@ mod tests {
         append(folder.path(), "one\ntwo\nthree\nfo");
         let mut reports = Reports::open(folder.path()).expect("a file");
         assert_eq!(lines(&mut reports).len(), 3);
-        reports.open = vec![("b".to_owned(), 8), ("a".to_owned(), 4)];
+        reports.open.add(8);
+        reports.open.add(4);
         reports.finish_lines();
         let mut next = Reports::open(folder.path()).expect("a file");
         assert_eq!(lines(&mut next), [(4, "two\n".to_owned()), (8, "three\n".to_owned())]);
-        reports.open.clear();
+        reports.open.remove(4);
+        reports.open.remove(8);
         reports.finish_lines();
         append(folder.path(), "ur\n");
         let mut next = Reports::open(folder.path()).expect("a file");
