@@ -13,6 +13,8 @@ pub const OVERRIDE_DELAY: Duration = Duration::from_millis(400);
 /// Number of observations kept per session.
 pub const MAX_OBSERVATIONS: usize = 100;
 const DETAIL_CHARS: usize = 200;
+/// Reset times that differ by less are the same.
+const RESET_TOLERANCE: Duration = Duration::from_secs(90);
 
 string_enum! {
     pub enum Activity {
@@ -147,12 +149,19 @@ pub struct Observation {
     /// What the agent wants or does, on one line.
     pub detail: Option<String>,
     pub at: Timestamp,
+    /// When the limit resets, if the source says so. Only the status keeps it.
+    pub until: Option<Timestamp>,
 }
 
 impl Observation {
     pub fn new(source: ActivitySource, fact: ActivityFact, detail: Option<&str>, at: Timestamp) -> Self {
         let detail = detail.map(|detail| one_line(detail, DETAIL_CHARS)).filter(|detail| !detail.is_empty());
-        Self { source, fact, detail, at }
+        Self { source, fact, detail, at, until: None }
+    }
+
+    /// Adds the time at which the limit resets.
+    pub fn until(self, until: Option<Timestamp>) -> Self {
+        Self { until, ..self }
     }
 }
 
@@ -187,11 +196,14 @@ pub struct ActivityStatus {
     pub detail: Option<String>,
     /// It changed to something that concerns a human, and no client has looked since.
     pub is_unseen: bool,
+    /// When the limit of a limited agent resets, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
 }
 
 impl Default for ActivityStatus {
     fn default() -> Self {
-        Self { activity: Activity::Unknown, since: None, source: None, detail: None, is_unseen: false }
+        Self { activity: Activity::Unknown, since: None, source: None, detail: None, is_unseen: false, until: None }
     }
 }
 
@@ -293,7 +305,8 @@ impl ActivityTracker {
     }
 
     fn apply(&mut self, next: Activity, observation: Observation) -> Verdict {
-        let Observation { source, fact, mut detail, at } = observation;
+        let Observation { source, fact, mut detail, at, until } = observation;
+        let until = until.filter(|_| fact == ActivityFact::LimitReached);
         let mut next = next;
         self.is_turn_over = matches!(fact, ActivityFact::TurnEnded | ActivityFact::Rested);
         if next == Activity::Idle && self.background > 0 {
@@ -303,7 +316,10 @@ impl ActivityTracker {
         }
         let is_same = next == self.status.activity;
         let has_new_detail = detail.is_some() && detail != self.status.detail;
-        if is_same && !(has_new_detail && next.concerns_a_human()) {
+        // A text such as "in 5 minutes" gives another time with each repetition.
+        let is_other = |known: Timestamp, new: Timestamp| known.since(new).max(new.since(known)) > RESET_TOLERANCE;
+        let has_new_reset = until.is_some_and(|new| self.status.until.is_none_or(|known| is_other(known, new)));
+        if is_same && !((has_new_detail || has_new_reset) && next.concerns_a_human()) {
             // A repetition by a stronger source makes that source the authority.
             self.status.source = self.status.source.map(|known| known.min(source)).or(Some(source));
             if has_new_detail {
@@ -315,8 +331,10 @@ impl ActivityTracker {
             activity: next,
             since: if is_same { self.status.since } else { Some(at) },
             source: Some(source),
-            detail,
+            detail: detail.or_else(|| self.status.detail.take().filter(|_| is_same)),
             is_unseen: next.concerns_a_human(),
+            // A repetition without a time keeps the known one.
+            until: until.filter(|_| has_new_reset || !is_same).or(self.status.until.filter(|_| is_same)),
         };
         Verdict::Changed
     }
@@ -428,6 +446,27 @@ mod tests {
         assert_eq!(it.observe(said(Signal, Worked, 1000)), Verdict::Held);
         assert!(it.apply_due(at(1400)).is_some());
         assert_eq!(it.status().activity, Activity::Working);
+    }
+
+    #[test]
+    fn the_reset_of_a_limit_is_kept_until_the_agent_continues() {
+        let limit = |millis, until| said(Hook, LimitReached, millis).until(Some(at(until)));
+        let mut it = tracker(&[(Hook, Worked, 0)]);
+        assert_eq!(it.observe(said(Hook, LimitReached, 1)), Verdict::Changed);
+        assert_eq!(it.status().until, None);
+        assert_eq!(it.observe(limit(2, 600_000)), Verdict::Changed, "the time is news");
+        assert_eq!((it.status().until, it.status().since), (Some(at(600_000)), Some(at(1))));
+        // Neither a repetition without a time nor a slightly different time changes it.
+        assert_eq!(it.observe(said(Hook, LimitReached, 3)), Verdict::Confirmed);
+        assert_eq!(it.observe(limit(4, 600_900)), Verdict::Confirmed);
+        assert_eq!(it.status().until, Some(at(600_000)));
+        assert_eq!(it.observe(limit(5, 6_000_000)), Verdict::Changed);
+        assert_eq!(it.status().until, Some(at(6_000_000)));
+        it.observe(said(Hook, Worked, 6));
+        assert_eq!((it.status().activity, it.status().until), (Activity::Working, None));
+        // Only a limit has a reset.
+        it.observe(said(Hook, TurnEnded, 7).until(Some(at(9))));
+        assert_eq!(it.status().until, None);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use coven_domain::query::RequestQuery;
 use coven_domain::request::{AnsweredBy, Request, RequestSource, RequestState};
 use coven_domain::session::Session;
 use coven_domain::{RequestId, SessionId, Timestamp};
+use coven_harness::limit_text;
 use coven_holder::clock;
 use coven_store::{Change, Tx};
 use serde_json::json;
@@ -55,6 +56,8 @@ pub(crate) struct SessionActivity {
     pub hooks: HookState,
     /// Ids of the newest hook calls, so that a repeated delivery is recognised.
     pub hook_calls: Vec<RequestId>,
+    /// The last time at which the agent was known to work.
+    worked_at: Option<Timestamp>,
     /// A client shows the session until then.
     watched_until: Option<Timestamp>,
     /// Connections that show the session.
@@ -69,7 +72,9 @@ impl SessionActivity {
         let has_hooks = observations.iter().any(|it| it.observation.source == ActivitySource::Hook);
         let hooks = if has_hooks { HookState::Reporting } else { HookState::Off };
         let busy_since = busy_after(&status, None);
-        Self { tracker: ActivityTracker::new(status), numbered, hooks, busy_since, ..Self::default() }
+        let worked = observations.iter().filter(|it| it.observation.fact == ActivityFact::Worked);
+        let worked_at = worked.map(|it| it.observation.at).max();
+        Self { tracker: ActivityTracker::new(status), numbered, hooks, busy_since, worked_at, ..Self::default() }
     }
 
     /// Numbers and keeps an observation. Repetitions that confirm the current value are not kept.
@@ -113,6 +118,13 @@ impl SessionActivity {
         }
     }
 
+    /// Remembers that the agent works. Called before and after each change, so that the end of the work counts too.
+    fn note_work(&mut self, at: Timestamp) {
+        if self.tracker.status().activity == Activity::Working {
+            self.worked_at = self.worked_at.max(Some(at));
+        }
+    }
+
     fn is_watched(&self, now: Timestamp) -> bool {
         self.watchers > 0 || self.watched_until.is_some_and(|until| until > now)
     }
@@ -134,9 +146,15 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Engine {
     /// Applies an observation of a live session. The loop stores it.
-    pub(crate) fn observe(&self, live: &LiveSession, observation: Observation) -> Verdict {
+    pub(crate) fn observe(&self, live: &LiveSession, mut observation: Observation) -> Verdict {
+        if observation.fact == ActivityFact::LimitReached && observation.until.is_none() {
+            let said = observation.detail.as_deref();
+            observation.until = said.and_then(|said| limit_text::reset_time(said, observation.at));
+        }
         let mut activity = lock(&live.activity);
+        activity.note_work(observation.at);
         let verdict = activity.tracker.observe(observation.clone());
+        activity.note_work(observation.at);
         activity.keep(observation, verdict);
         self.queue_activity(live.id, &activity);
         verdict
@@ -197,6 +215,12 @@ impl Engine {
         Some(Watching(live))
     }
 
+    /// Returns what the agent is doing, and the last time at which it was known to work.
+    pub(crate) fn current_activity(&self, live: &LiveSession) -> (ActivityStatus, Option<Timestamp>) {
+        let activity = lock(&live.activity);
+        (activity.tracker.status().clone(), activity.worked_at)
+    }
+
     /// Reports whether a client shows the session now.
     pub(crate) fn is_watched(&self, id: SessionId) -> bool {
         self.live_session(id).is_some_and(|live| lock(&live.activity).is_watched(clock::now()))
@@ -219,8 +243,10 @@ impl Engine {
         for id in waiting {
             let Some(live) = self.live_session(id) else { continue };
             let mut activity = lock(&live.activity);
+            activity.note_work(now);
             if let Some((observation, verdict)) = activity.tracker.apply_due(now) {
                 let is_settled = observation.fact == ActivityFact::Settled && verdict == Verdict::Changed;
+                activity.note_work(observation.at);
                 activity.keep(observation, verdict);
                 if is_settled {
                     activity.repeat_level(now);

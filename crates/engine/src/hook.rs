@@ -265,6 +265,11 @@ impl Engine {
                 HookMeaning::Activity { fact, detail } => {
                     self.observe(live, Observation::new(ActivitySource::Hook, fact, detail.as_deref(), at));
                 }
+                HookMeaning::LimitReached { detail, until } => {
+                    let fact = ActivityFact::LimitReached;
+                    let observation = Observation::new(ActivitySource::Hook, fact, detail.as_deref(), at);
+                    self.observe(live, observation.until(until));
+                }
                 HookMeaning::Settled { key } => self.settled_in_terminal(live, key.as_deref()).await?,
                 HookMeaning::BackgroundChanged(change) => {
                     self.set_background(live, |count| count.saturating_add_signed(change));

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use coven_domain::Timestamp;
 use coven_domain::activity::ActivityFact;
 use coven_domain::question::{Question, QuestionAnswer};
 use coven_domain::request::PermissionOption;
@@ -71,6 +72,11 @@ pub enum HookMeaning {
     Activity {
         fact: ActivityFact,
         detail: Option<String>,
+    },
+    /// The agent reached a limit, which resets at `until` if the agent says so.
+    LimitReached {
+        detail: Option<String>,
+        until: Option<Timestamp>,
     },
     /// A request that the hook waits for, or only reports.
     Asked(HookRequest),

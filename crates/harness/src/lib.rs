@@ -7,6 +7,7 @@ pub mod agents;
 pub mod generic_hooks;
 pub mod hooks;
 pub mod launch;
+pub mod limit_text;
 pub mod print_mode;
 pub mod rules;
 pub mod settings_file;

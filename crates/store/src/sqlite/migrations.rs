@@ -48,6 +48,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(15, "0015_tasks_of_operations"),
     migration!(16, "0016_requests"),
     migration!(17, "0017_activity"),
+    migration!(18, "0018_activity_until"),
 ];
 
 /// From this version on, every page of the file ends with its checksum.

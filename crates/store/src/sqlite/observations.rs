@@ -20,7 +20,7 @@ pub(super) fn append(
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?;
     for it in observations {
-        let Observation { source, fact, detail, at } = &it.observation;
+        let Observation { source, fact, detail, at, .. } = &it.observation;
         insert.execute(params![
             key,
             integer(it.number),
@@ -55,6 +55,7 @@ pub(super) fn of_session(connection: &Connection, session: SessionId) -> Result<
                 fact: parsed(text(3)?)?,
                 detail: row.get(4)?,
                 at: Timestamp::from_millis(row.get(1)?),
+                until: None,
             },
             verdict: parsed(text(5)?)?,
         });

@@ -19,7 +19,7 @@ macro_rules! select {
         concat!(
             "SELECT id, harness, channel, title, state, exit_code, pid, started_ticks, boot_id, project_root, cwd, \
              repo_id, created_at, updated_at, archived_at, launching_at, end_intent, launch, metadata, activity, \
-             activity_since, activity_source, activity_detail, unseen",
+             activity_since, activity_source, activity_detail, unseen, activity_until",
             $more,
             " FROM sessions ",
             $rest
@@ -108,9 +108,9 @@ pub(super) fn insert(connection: &Connection, session: &Session) -> Result<(), S
     let mut statement = connection.prepare_cached(
         "INSERT INTO sessions (id, harness, channel, title, state, exit_code, pid, started_ticks, boot_id, project_root,
              cwd, repo_id, created_at, updated_at, archived_at, launching_at, end_intent, launch, metadata, activity,
-             activity_since, activity_source, activity_detail, unseen, archived)
+             activity_since, activity_source, activity_detail, unseen, activity_until, archived)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23,
-             ?24, ?15 IS NOT NULL)",
+             ?24, ?25, ?15 IS NOT NULL)",
     )?;
     with_columns(session, |columns| statement.execute(columns))?;
     Ok(())
@@ -123,7 +123,7 @@ pub(super) fn update(connection: &Connection, session: &Session) -> Result<(), S
              started_ticks = ?8, boot_id = ?9, project_root = ?10, cwd = ?11, repo_id = ?12, updated_at = ?14,
              archived_at = ?15, launching_at = ?16, end_intent = ?17, launch = ?18, metadata = ?19, activity = ?20,
              activity_since = ?21, activity_source = ?22, activity_detail = ?23, unseen = ?24,
-             archived = ?15 IS NOT NULL
+             activity_until = ?25, archived = ?15 IS NOT NULL
          WHERE id = ?1",
     )?;
     match with_columns(session, |columns| statement.execute(columns))? {
@@ -185,6 +185,7 @@ fn with_columns<T>(session: &Session, run: impl FnOnce(&[&dyn ToSql]) -> T) -> T
         session.activity.source.map(|source| source.as_str()),
         session.activity.detail,
         session.activity.is_unseen,
+        millis(session.activity.until),
     ])
 }
 
@@ -230,6 +231,7 @@ fn from_row(row: &Row<'_>) -> Result<Session, StoreError> {
             source: text_or_null(21)?.map(parsed).transpose()?,
             detail: row.get(22)?,
             is_unseen: row.get(23)?,
+            until: moment(24)?,
         },
     })
 }

@@ -1,0 +1,3 @@
+-- When the limit of a limited agent resets, if it is known.
+
+ALTER TABLE sessions ADD COLUMN activity_until INTEGER;
