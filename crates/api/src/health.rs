@@ -23,6 +23,9 @@ pub struct HealthResponse {
     pub listen: Option<String>,
     pub sessions_live: u64,
     pub sessions_total: u64,
+    /// Sessions that wait for their launch, because a limit of the config is reached.
+    #[serde(default)]
+    pub launches_queued: u64,
     pub last_event: u64,
     /// What needs a person's attention, in words; empty when all is well.
     pub problems: Vec<String>,

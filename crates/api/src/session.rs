@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use coven_domain::activity::{Activity, ActivitySource};
+use coven_domain::launch_queue::{QUEUED, QueuedLaunch};
 use coven_domain::session::{Action, Channel, Session, SessionState};
 use coven_domain::{RepoId, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -54,6 +55,10 @@ pub struct SessionRecord {
     /// What the agent wants or does, on one line.
     #[serde(default)]
     pub activity_detail: Option<String>,
+    /// When the limit of a limited agent resets, if it is known.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<schema::DateTime>"))]
+    pub activity_until: Option<Timestamp>,
     /// The activity changed to something that concerns a human, and no client has looked since.
     #[serde(default)]
     pub unseen: bool,
@@ -71,6 +76,14 @@ pub struct SessionRecord {
 pub enum SessionKind {
     #[default]
     Session,
+}
+
+impl SessionRecord {
+    /// Returns the place in the launch queue of a session whose launch waits.
+    pub fn queued_launch(&self) -> Option<QueuedLaunch> {
+        let queued = self.metadata.get(QUEUED).filter(|_| self.status == SessionState::Created)?;
+        serde_json::from_value(queued.clone()).ok()
+    }
 }
 
 impl From<&Session> for SessionRecord {
@@ -99,6 +112,7 @@ impl From<&Session> for SessionRecord {
             activity_since: activity.and_then(|status| status.since),
             activity_source: activity.and_then(|status| status.source),
             activity_detail: activity.and_then(|status| status.detail.clone()),
+            activity_until: activity.and_then(|status| status.until),
             unseen: activity.is_some_and(|status| status.is_unseen),
             metadata,
             actions: session.actions(),
@@ -141,6 +155,9 @@ pub struct CreateSessionRequest {
     /// Write the record and launch nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detach: Option<bool>,
+    /// Launch it even if a limit of the config is reached; otherwise it waits, and `metadata.queued` has its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub now: Option<bool>,
     /// The environment of the shell that asks; without one the harness gets the daemon's. Never stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub env: Option<BTreeMap<String, String>>,
@@ -155,6 +172,9 @@ pub struct CreateSessionRequest {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct StartSessionRequest {
+    /// Launch it even if a limit of the config is reached, also if it waits for its launch already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub now: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub env: Option<BTreeMap<String, String>>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -54,11 +54,12 @@ pub fn count(number: usize, noun: &str) -> String {
     }
 }
 
-/// Formats a status with its exit code: `failed, exit code 3`.
+/// Formats a status with its exit code or its place in the launch queue: `failed, exit code 3`, `created, queued 2`.
 pub fn status(session: &SessionRecord) -> String {
-    match session.exit_code {
-        Some(code) => format!("{}, exit code {code}", session.status),
-        None => session.status.to_string(),
+    match (session.exit_code, session.queued_launch()) {
+        (Some(code), _) => format!("{}, exit code {code}", session.status),
+        (None, Some(queued)) => format!("{}, queued {}", session.status, queued.place),
+        (None, None) => session.status.to_string(),
     }
 }
 

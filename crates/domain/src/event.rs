@@ -15,8 +15,9 @@ use crate::workflow::WorkflowRun;
 use crate::{SessionId, Timestamp};
 
 /// Every kind of event and its meaning. Programs rely on the names.
-pub const KINDS: [(&str, &str); 87] = [
+pub const KINDS: [(&str, &str); 90] = [
     ("session.created", "a session was created; its harness is not running yet"),
+    ("session.queued", "the session's launch waits for the limits of the config, or its place or reason changed"),
     ("session.launching", "the session's harness is being started"),
     ("session.running", "the session's harness is running"),
     ("session.finishing", "the session was asked to finish"),
@@ -85,6 +86,11 @@ pub const KINDS: [(&str, &str); 87] = [
     ("workflow.retried", "the run continues at the step that failed"),
     ("workflow.step.started", "the next step of the run started"),
     ("workflow.advanced", "the run skipped steps or entered a loop"),
+    (
+        "workflow.waiting",
+        "the current step waits for a limit of its agent to reset, or for its launch; or the reason changed",
+    ),
+    ("workflow.resumed", "the current step no longer waits"),
     ("workflow.stopping", "the run was asked to stop; its process is being ended"),
     ("workflow.merge_pending", "the run's work waits for a review"),
     ("workflow.merge_approved", "the merge was approved"),

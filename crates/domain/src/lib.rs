@@ -8,6 +8,7 @@ pub mod conversation;
 pub mod entry;
 pub mod event;
 pub mod ids;
+pub mod launch_queue;
 pub mod lifecycle;
 pub mod message;
 pub mod operation;

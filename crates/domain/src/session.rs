@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::activity::ActivityStatus;
+use crate::launch_queue::QUEUED;
 use crate::lifecycle::{Lifecycle, Refused};
 use crate::{RepoId, SessionId, Timestamp, string_enum};
 
@@ -171,6 +172,8 @@ pub enum SessionStateError {
     Archived,
     #[error("the session has not been started; start it with `coven start`")]
     NotStarted,
+    #[error("the session already waits for its launch; launch it immediately with `coven start --now`")]
+    Queued,
     #[error("the session was already launched; only a session created with --detach can be started")]
     AlreadyLaunched,
 }
@@ -192,7 +195,7 @@ impl Session {
 
     /// Reports whether the session was created without being launched.
     pub fn is_detached(&self) -> bool {
-        self.state == SessionState::Created && self.launching_at.is_none()
+        self.state == SessionState::Created && self.launching_at.is_none() && !self.is_queued()
     }
 
     /// Reports whether the harness is being started.
@@ -214,6 +217,7 @@ impl Session {
     pub fn launching(&mut self, now: Timestamp) -> Result<(), SessionStateError> {
         match (self.state, self.launching_at) {
             (SessionState::Created, None) => {
+                self.metadata.remove(QUEUED);
                 self.launching_at = Some(now);
                 self.touch(now);
                 Ok(())
@@ -232,6 +236,7 @@ impl Session {
 
     pub fn launch_failed(&mut self, reason: &str, now: Timestamp) -> Result<(), Refused<SessionState>> {
         self.state = self.state.after(SessionFact::LaunchFailed)?;
+        self.metadata.remove(QUEUED);
         self.metadata.insert("reason".into(), json!("launch_failed"));
         self.metadata.insert("error".into(), json!(reason));
         self.touch(now);
@@ -306,6 +311,8 @@ impl Session {
         if self.archived_at.is_some() {
             return Err(SessionStateError::AlreadyArchived);
         }
+        // An archived session is not launched.
+        self.metadata.remove(QUEUED);
         self.archived_at = Some(now);
         self.touch(now);
         Ok(())
@@ -343,7 +350,7 @@ impl Session {
             Action::Attach => self.is_live(),
             Action::Replay => self.process.is_some(),
             Action::Input | Action::Finish => self.is_live(),
-            Action::Kill => self.is_live() || self.is_launching(),
+            Action::Kill => self.is_live() || self.is_launching() || self.is_queued(),
             Action::Start => self.is_detached() && !archived,
             Action::Archive => is_stopped && !archived,
             Action::Summon => archived,
@@ -406,6 +413,7 @@ pub enum RecordInput {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::launch_queue::QueuedLaunch;
 
     fn session(state: SessionState) -> Session {
         Session {
@@ -494,6 +502,25 @@ mod tests {
         let mut record = session(SessionState::Created);
         record.process = None;
         assert_eq!(record.actions(), [Start, Archive, Sacrifice]);
+    }
+
+    #[test]
+    fn a_queued_session_waits_until_it_is_launched_or_taken_off_the_queue() {
+        let mut it = session(SessionState::Created);
+        it.process = None;
+        let place = QueuedLaunch { since: Timestamp::from_millis(20), place: 2, reason: "full".to_owned() };
+        it.queued(&place);
+        assert_eq!((it.queued_launch().as_ref(), it.is_detached(), it.is_launching()), (Some(&place), false, false));
+        assert_eq!(it.actions(), [Action::Kill, Action::Archive, Action::Sacrifice]);
+        let now = Timestamp::from_millis(30);
+        let mut launched = it.clone();
+        launched.launching(now).expect("a queued session may be launched");
+        assert!(launched.is_launching() && launched.queued_launch().is_none() && launched.metadata.is_empty());
+        let mut failed = it.clone();
+        failed.launch_failed("killed", now).expect("a queued session may fail");
+        assert!(failed.is_over() && !failed.metadata.contains_key(QUEUED));
+        it.archived(now).expect("a queued session may be archived");
+        assert!(!it.is_queued() && it.is_detached());
     }
 
     #[test]

@@ -16,10 +16,14 @@ use coven_holder::fault;
 
 impl Engine {
     pub async fn archive_session(&self, id: SessionId) -> Result<Session, EngineError> {
-        self.change_session(id, "archived", |session, now| {
-            session.archived(now).map_err(|source| EngineError::SessionState { id, source })
-        })
-        .await
+        let archived = self
+            .change_session(id, "archived", |session, now| {
+                session.archived(now).map_err(|source| EngineError::SessionState { id, source })
+            })
+            .await?;
+        // It may have waited for its launch.
+        self.launch_queue.changed.notify_one();
+        Ok(archived)
     }
 
     pub async fn summon_session(&self, id: SessionId) -> Result<Session, EngineError> {
@@ -34,7 +38,7 @@ impl Engine {
         let not_now = |source| EngineError::SessionState { id, source };
         let session = self.session(id).await?;
         session.ensure_not_running().map_err(not_now)?;
-        if !session.is_detached() {
+        if !session.is_detached() && !session.is_queued() {
             let ended = tokio::time::timeout(ANSWER_TIMEOUT, self.wait_for_end(id)).await;
             let ended = ended.map_err(|_| not_now(SessionStateError::Ending))??;
             if ended.has_survivors() {

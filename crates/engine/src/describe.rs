@@ -22,6 +22,8 @@ pub struct Health {
     pub home: PathBuf,
     pub sessions_live: u64,
     pub sessions_total: u64,
+    /// Sessions that wait for their launch.
+    pub launches_queued: u64,
     pub last_event: u64,
     /// Problems that need a person's attention.
     pub problems: Vec<String>,
@@ -62,6 +64,7 @@ impl Engine {
             home: self.home.path().to_owned(),
             sessions_live: self.live_sessions().len() as u64,
             sessions_total: total,
+            launches_queued: self.launch_queue.len() as u64,
             last_event: self.hub.last(),
             problems,
         }

@@ -34,6 +34,8 @@ use coven_holder::fault;
 const SEGMENT_BYTES: u64 = 16 << 20;
 /// How long a holder may take to end a harness without grace period.
 const HOLDER_END_TIMEOUT: Duration = Duration::from_secs(3);
+/// The harness of a session that runs a plain command.
+pub(super) const COMMAND: &str = "command";
 /// Environment variable with the session's id.
 pub(super) const SESSION_VARIABLE: &str = "COVEN_SESSION_ID";
 
@@ -57,6 +59,8 @@ pub struct NewSession {
     pub resume: Option<SessionId>,
     /// Set for a step of a task, which determines folder and command.
     pub step: Option<StepLaunch>,
+    /// Launch it even if a limit of the config is reached.
+    pub is_now: bool,
 }
 
 /// Launch settings of a step of a task.
@@ -104,22 +108,23 @@ impl Engine {
         if let Some(long) = launch.argv.iter().find(|arg| arg.len() > MAX_PROMPT_BYTES) {
             return Err(BadText::PromptTooLong { bytes: long.len() }.into());
         }
-        let (id, holder) = match new.is_detached {
+        let harness = new.harness.unwrap_or_else(|| COMMAND.to_owned());
+        let turn = self.launch_turn(harness != COMMAND, new.is_now || new.is_detached).await?;
+        let (id, holder) = match new.is_detached || turn.queued.is_some() {
             true => (SessionId::from_uuid(Uuid::new_v4()), None),
             false => {
                 let (id, holder) = self.take_standby_holder().await;
                 (id, Some(holder))
             }
         };
-        let harness = new.harness.unwrap_or_else(|| "command".to_owned());
         let now = clock::now();
         let name = Path::new(launch.argv.first().map_or("", String::as_str))
             .file_name()
             .map_or_else(|| harness.clone(), |name| name.to_string_lossy().into_owned());
-        let session = Session {
+        let mut session = Session {
             id,
             title: title
-                .unwrap_or_else(|| Title::derived(prompt.as_str(), if harness == "command" { &name } else { &harness }))
+                .unwrap_or_else(|| Title::derived(prompt.as_str(), if harness == COMMAND { &name } else { &harness }))
                 .into_string(),
             harness,
             channel: new.channel.unwrap_or(Channel::Terminal),
@@ -132,15 +137,19 @@ impl Engine {
             created_at: now,
             updated_at: now,
             archived_at: None,
-            launching_at: (!new.is_detached).then_some(now),
+            launching_at: holder.is_some().then_some(now),
             end_intent: None,
             launch,
             metadata: new.step.as_ref().map(StepLaunch::metadata).unwrap_or_default(),
             activity: ActivityStatus::default(),
         };
+        if let Some(queued) = &turn.queued {
+            session.queued(queued);
+        }
         let Some(holder) = holder else {
             let tx = self.store.begin().await?;
             self.record_created(tx, &session).await?;
+            self.enqueue(&session, Some(env));
             return Ok(session);
         };
         // The harness must not start before the record is stored. Unsynced: the commit of `running` syncs it, and no client
@@ -153,6 +162,7 @@ impl Engine {
             holder.give_up();
             return Err(error);
         }
+        drop(turn);
         fault::point("after_create");
         let launched = self.launch(session, env, holder).await;
         self.refill_standby_holder();
@@ -162,6 +172,7 @@ impl Engine {
     async fn record_created(&self, mut tx: Box<dyn Tx>, session: &Session) -> Result<(), EngineError> {
         tx.record(Change::SessionCreated(session.clone()), session.created_at).await?;
         self.link_agent(&mut tx, session).await?;
+        record_queued(&mut tx, session).await?;
         Ok(self.commit(tx).await?)
     }
 
@@ -177,43 +188,63 @@ impl Engine {
         Ok(tx.record(Change::AgentChanged { agent, event: "launching" }, session.created_at).await?)
     }
 
-    /// Launches a session that was created with `detach`.
+    /// Launches a session that was created with `detach`, or with `is_now` one that waits for its launch.
     pub async fn start_session(
         self: &Arc<Self>,
         id: SessionId,
         env: Option<BTreeMap<String, String>>,
         size: (Option<u16>, Option<u16>),
+        is_now: bool,
     ) -> Result<Session, EngineError> {
         // Folders and programs may have changed since the record was created.
         let record = self.session(id).await?;
-        if record.is_detached() {
-            let folder = WorkDir::inside(Path::new(&record.project_root), Path::new(&record.cwd))?;
-            if folder.cwd != Path::new(&record.cwd) {
-                return Err(WorkDirError::OutsideRoot { cwd: folder.cwd, root: folder.root }.into());
-            }
-            let program = record.launch.argv.first().map_or("", String::as_str);
-            if program::find(program, None).is_none() && record.harness == "command" {
-                return Err(EngineError::ProgramNotFound(program.to_owned()));
-            }
-            if program::find(program, None).is_none() {
-                let hint = "install it, or create the session again".to_owned();
-                return Err(EngineError::NotInstalled { id: record.harness, program: program.to_owned(), hint });
-            }
+        if record.is_detached() || record.is_queued() {
+            self.ensure_launchable(&record)?;
         }
+        let not_now = |source| EngineError::SessionState { id, source };
+        let turn = self.launch_turn(record.harness != COMMAND, is_now).await?;
+        let event = if turn.queued.is_some() { "queued" } else { "launching" };
         let session = self
-            .change_session(id, "launching", |session, now| {
+            .change_session(id, event, |session, now| {
                 if session.archived_at.is_some() {
-                    return Err(EngineError::SessionState { id, source: SessionStateError::Archived });
+                    return Err(not_now(SessionStateError::Archived));
                 }
-                session.launching(now).map_err(|source| EngineError::SessionState { id, source })?;
+                match &turn.queued {
+                    _ if session.is_queued() && !is_now => return Err(not_now(SessionStateError::Queued)),
+                    Some(queued) if session.is_detached() => session.queued(queued),
+                    Some(_) | None => session.launching(now).map_err(not_now)?,
+                }
                 session.launch.rows = size.0.unwrap_or(session.launch.rows).clamp(1, 1000);
                 session.launch.cols = size.1.unwrap_or(session.launch.cols).clamp(1, 1000);
                 Ok(())
             })
             .await?;
-        let env = self.environment(env);
+        if turn.queued.is_some() {
+            self.enqueue(&session, env);
+            return Ok(session);
+        }
+        drop(turn);
+        let waited = self.take_queued(id);
+        let env = self.environment(env.or(waited));
         let holder = self.prepare_holder(id);
         self.launch(session, env, holder).await
+    }
+
+    /// Checks the folder and the program of a session that was recorded earlier.
+    pub(super) fn ensure_launchable(&self, record: &Session) -> Result<(), EngineError> {
+        let folder = WorkDir::inside(Path::new(&record.project_root), Path::new(&record.cwd))?;
+        if folder.cwd != Path::new(&record.cwd) {
+            return Err(WorkDirError::OutsideRoot { cwd: folder.cwd, root: folder.root }.into());
+        }
+        let program = record.launch.argv.first().map_or("", String::as_str);
+        if program::find(program, None).is_none() && record.harness == COMMAND {
+            return Err(EngineError::ProgramNotFound(program.to_owned()));
+        }
+        if program::find(program, None).is_none() {
+            let hint = "install it, or create the session again".to_owned();
+            return Err(EngineError::NotInstalled { id: record.harness.clone(), program: program.to_owned(), hint });
+        }
+        Ok(())
     }
 
     /// Moves a session from `created` to `running`, or to `failed` with the reason.
@@ -496,6 +527,15 @@ impl Engine {
             segment_bytes: SEGMENT_BYTES.min(self.config.sessions.max_output_bytes / 8),
         }
     }
+}
+
+/// Adds the event that a new session waits for its launch.
+pub(super) async fn record_queued(tx: &mut Box<dyn Tx>, session: &Session) -> Result<(), EngineError> {
+    if session.is_queued() {
+        let queued = Change::SessionChanged { session: session.clone(), event: "queued" };
+        tx.record(queued, session.created_at).await?;
+    }
+    Ok(())
 }
 
 /// Checks that arguments are for a harness and contain no NUL byte.

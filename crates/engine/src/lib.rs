@@ -24,6 +24,7 @@ pub mod hook;
 mod hook_files;
 pub mod inbox;
 pub mod launch;
+mod launch_queue;
 pub(crate) mod leftovers;
 pub mod live;
 pub mod log_check;
@@ -115,6 +116,7 @@ pub struct Engine {
     followers: watch::Sender<usize>,
     /// Launches in progress, with the signal that cancels each.
     launches: Mutex<HashMap<SessionId, Arc<Notify>>>,
+    pub(crate) launch_queue: launch_queue::LaunchQueue,
     pub(crate) activity: activity::ActivityQueue,
     stopping: watch::Sender<bool>,
     /// Held while a log is compressed: one at a time.
@@ -172,6 +174,7 @@ impl Engine {
             followers: watch::Sender::default(),
             launches: Mutex::default(),
             standby_holder: Mutex::default(),
+            launch_queue: launch_queue::LaunchQueue::default(),
             activity: activity::ActivityQueue::default(),
             stopping: watch::Sender::new(false),
             compressing: tokio::sync::Mutex::new(()),

@@ -34,6 +34,11 @@ impl Engine {
     /// Kills a session. When this returns, the record is `killed` and the process group has its signal; SIGKILL follows
     /// after the grace period. An ACP agent gets `session/cancel` first. A launch in progress fails instead.
     pub async fn kill_session(self: &Arc<Self>, id: SessionId) -> Result<Session, EngineError> {
+        if self.session(id).await?.is_queued()
+            && let Some(session) = self.cancel_queued(id).await?
+        {
+            return Ok(session);
+        }
         if self.session(id).await?.is_launching() {
             let session = self.cancel_launch(id).await?;
             if session.state != SessionState::Running {
@@ -204,6 +209,11 @@ impl Engine {
 
     /// Kills every running session, including those whose holder has not answered since the daemon started.
     pub async fn kill_all(self: &Arc<Self>) {
+        for id in self.queued_sessions() {
+            if let Err(error) = self.cancel_queued(id).await {
+                tracing::warn!(session = %id, %error, "cannot take a session off the launch queue");
+            }
+        }
         let running = match self.store.sessions_to_recover().await {
             Ok(unsettled) => unsettled.into_iter().filter(|it| it.is_live() || it.is_launching()).collect(),
             Err(error) => {

@@ -13,6 +13,7 @@ mod initial_input;
 mod input_queue;
 pub mod journal;
 pub mod log;
+pub mod memory;
 mod pipe_backoff;
 pub mod process;
 mod recorder;

@@ -91,11 +91,16 @@ impl Server {
             cwd: arguments.cwd.or_else(here),
             title: arguments.title,
             channel: arguments.acp.then(|| "acp".to_owned()),
+            now: arguments.now.then_some(true),
             env: Some(environment()),
             ..CreateSessionRequest::default()
         };
         let session = self.daemon().await?.call(CreateSession::request().body(&request)).await?;
-        Ok(reply::text_result(format!("started: {}", line(&session)), json!({"session": session})))
+        let text = match session.queued_launch() {
+            Some(queued) => format!("waits for its launch, {}: {}", queued.describe(), line(&session)),
+            None => format!("started: {}", line(&session)),
+        };
+        Ok(reply::text_result(text, json!({"session": session})))
     }
 
     async fn sent(&self, arguments: InputArguments) -> Result<CallToolResult, DaemonError> {

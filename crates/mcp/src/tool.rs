@@ -272,6 +272,9 @@ pub struct StartArguments {
     /// Use ACP instead of a terminal; the folder must be in a Git repository.
     #[serde(default)]
     pub acp: bool,
+    /// Start it even if a limit of coven's config is reached; otherwise it waits in a queue.
+    #[serde(default)]
+    pub now: bool,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

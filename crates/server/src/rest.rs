@@ -64,6 +64,7 @@ pub async fn health(State(app): State<App>) -> Json<HealthResponse> {
         listen: app.listen.as_deref().map(str::to_owned),
         sessions_live: health.sessions_live,
         sessions_total: health.sessions_total,
+        launches_queued: health.launches_queued,
         last_event: health.last_event,
         problems: health.problems,
     })
@@ -201,6 +202,7 @@ pub async fn create_session(
         env: request.env,
         size: (request.rows, request.cols),
         step: None,
+        is_now: request.now.unwrap_or(false),
     };
     let session = app.engine.create_session(new).await?;
     Ok((StatusCode::CREATED, Json(SessionRecord::from(&session))))
@@ -221,7 +223,8 @@ pub async fn start_session(
     Body(request): Body<StartSessionRequest>,
 ) -> Answer<Json<SessionRecord>> {
     let id = find(&app, &id).await?;
-    let session = app.engine.start_session(id, request.env, (request.rows, request.cols)).await?;
+    let (size, is_now) = ((request.rows, request.cols), request.now.unwrap_or(false));
+    let session = app.engine.start_session(id, request.env, size, is_now).await?;
     Ok(Json(SessionRecord::from(&session)))
 }
 

@@ -33,7 +33,9 @@ use self::log_writer::DailyLog;
 
 use coven_engine::EngineError;
 use coven_engine::events::Hub;
-use coven_engine::loops::{activity, idle, notify, question_sets, recovery, retention, scheduler, terminal_prompts};
+use coven_engine::loops::{
+    activity, idle, launch_queue, notify, question_sets, recovery, retention, scheduler, terminal_prompts,
+};
 use coven_engine::notification::NOTIFICATION_QUEUE;
 use coven_engine::workflow::recover;
 use coven_engine::{Engine, EngineDeps};
@@ -249,11 +251,13 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
         socket::listen(&socket).map_err(|source| ServeError::Listen { place: socket.display().to_string(), source })?;
 
     let recovered = recovery::recover(&engine).await?;
+    let queued = engine.restore_launch_queue().await?;
     let agents = recover::recover(&engine).await?;
-    tracing::info!(?recovered, ?agents, pid = std::process::id(), "the daemon is ready");
+    tracing::info!(?recovered, ?agents, queued, pid = std::process::id(), "the daemon is ready");
     let scheduler = tokio::spawn(scheduler::run(engine.clone()));
     let terminal_prompts = tokio::spawn(terminal_prompts::run(engine.clone()));
     let activity = tokio::spawn(activity::run(engine.clone()));
+    let launch_queue = tokio::spawn(launch_queue::run(engine.clone()));
     let retention = tokio::spawn(retention::run(engine.clone()));
     let idle = tokio::spawn(idle::run(engine.clone()));
     let question_sets = tokio::spawn(question_sets::run(engine.clone()));
@@ -287,6 +291,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     scheduler.abort();
     terminal_prompts.abort();
     activity.abort();
+    launch_queue.abort();
     idle.abort();
     question_sets.abort();
     notifying.abort();

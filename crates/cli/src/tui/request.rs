@@ -52,7 +52,8 @@ async fn send(socket: &Path, request: &Request) -> Result<(), ClientError> {
             }
         }
         What::Start { rows, cols } => {
-            let start = StartSessionRequest { env: Some(environment()), rows: Some(*rows), cols: Some(*cols) };
+            let start =
+                StartSessionRequest { now: None, env: Some(environment()), rows: Some(*rows), cols: Some(*cols) };
             client.call(StartSession::of(id).body(&start)).await.map(drop)
         }
         What::Finish => client.call(FinishSession::of(id)).await.map(drop),

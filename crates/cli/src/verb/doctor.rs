@@ -176,6 +176,7 @@ async fn examine_daemon(home: &Home) -> Result<Vec<Finding>, Failure> {
             )
         }
     }];
+    findings.extend(examine_limits(home, health.launches_queued));
     findings.extend(health.problems.into_iter().map(|problem| finding("daemon", Verdict::Note, problem)));
     let list = link.call(harnesses(true, PageArgs { limit: Some(MAX_LIMIT), cursor: None })).await?;
     for harness in list.items {
@@ -187,6 +188,27 @@ async fn examine_daemon(home: &Home) -> Result<Vec<Finding>, Failure> {
     }
     findings.push(examine_logs(&mut link).await?);
     Ok(findings)
+}
+
+/// Reports the limits that delay launches, and how many wait.
+fn examine_limits(home: &Home, queued: u64) -> Option<Finding> {
+    let limits = config::read(home).ok()?.limits;
+    let all = [
+        limits.live_agents.map(|limit| format!("live agents {limit}")),
+        limits.memory_bytes.map(|limit| format!("memory {}", format::size(limit))),
+        limits.load.map(|load| format!("load {load} per core")),
+    ];
+    let all: Vec<String> = all.into_iter().flatten().collect();
+    match (all.is_empty(), queued) {
+        (true, 0) => None,
+        (_, 0) => Some(finding("limits", Verdict::Ok, format!("{}; no launch waits", all.join(", ")))),
+        _ => {
+            let waiting = format::count(usize::try_from(queued).unwrap_or(usize::MAX), "session");
+            let advice = "see `coven sessions --plain --status created`";
+            let text = format!("{}; launches that wait: {waiting}; {advice}", all.join(", "));
+            Some(finding("limits", Verdict::Note, text.trim_start_matches("; ").to_owned()))
+        }
+    }
 }
 
 /// Compares the length of every log with its record. Contents are checked when a log is shown.

@@ -37,6 +37,7 @@ pub mod page;
 pub mod prompt;
 pub mod questions;
 mod questions_text;
+mod queue;
 pub mod rename;
 pub mod replay;
 pub mod repo;
@@ -167,6 +168,18 @@ fn print_record(body: &Bytes, as_json: bool, what_happened: &str) -> Result<(), 
     }
     let record: SessionRecord = serde_json::from_slice(body).map_err(ClientError::from)?;
     output::line(format_args!("{}", named(what_happened, &record)))
+}
+
+/// Prints a new session, or why its launch waits.
+fn print_started(body: &Bytes, as_json: bool, what_happened: &str) -> Result<(), Failure> {
+    let record: SessionRecord = serde_json::from_slice(body).map_err(ClientError::from)?;
+    match record.queued_launch().filter(|_| !as_json) {
+        Some(queued) => {
+            let title = format::sanitize_line(&record.title);
+            output::line(format_args!("waits for its launch, {}: {title} {}", queued.describe(), record.id))
+        }
+        None => print_record(body, as_json, what_happened),
+    }
 }
 
 /// Formats a change of a session on one line, with its title, status and id.

@@ -11,7 +11,7 @@ use coven_domain::session::SessionState;
 use coven_host::home::Home;
 
 use super::attach::signal_code;
-use super::{environment, folder, print_record};
+use super::{environment, folder, print_started, queue};
 use crate::attach::{self, AttachOutcome, Options, Start};
 use crate::chat::past::Extent;
 use crate::chat::transcript::Detail;
@@ -32,6 +32,7 @@ use crate::{output, piped};
   coven run gemini - < prompt.md                the prompt comes on standard input
   coven run -- cargo watch -x test              any command, not interpreted by a shell
   coven run claude --detach                     only creates the record; start it with `coven start`
+  coven run claude --now fix it                 does not wait for the limits of the config
   coven run opencode --acp fix the tests        a conversation instead of a terminal
   coven run opencode --acp --resume 1a2b        resumes an earlier conversation
 
@@ -69,6 +70,9 @@ pub struct Args {
     /// Create the session record without starting the agent
     #[arg(long, conflicts_with = "background")]
     detach: bool,
+    /// Launch it even if a limit of the config is reached
+    #[arg(long, conflicts_with = "detach")]
+    now: bool,
     /// Start the session and return without attaching
     #[arg(long)]
     background: bool,
@@ -98,10 +102,13 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     })?;
     if returns_early {
         let what = if args.detach { "created" } else { "started" };
-        print_record(&answer, args.json, what)?;
+        print_started(&answer, args.json, what)?;
         return Ok(ExitCode::SUCCESS);
     }
     let record: SessionRecord = serde_json::from_slice(&answer).map_err(ClientError::from)?;
+    if record.queued_launch().is_some() {
+        queue::wait_for_launch(&home, record.clone())?;
+    }
     if args.acp {
         return open_chat(&home, &record.id.to_string());
     }
@@ -179,6 +186,7 @@ fn request(args: &Args) -> Result<CreateSessionRequest, Failure> {
         channel: args.acp.then(|| "acp".to_owned()),
         resume: args.resume.clone(),
         detach: args.detach.then_some(true),
+        now: args.now.then_some(true),
         env: Some(environment()),
         rows,
         cols,

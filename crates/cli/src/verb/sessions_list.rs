@@ -98,9 +98,10 @@ pub fn table(
     let mut rows: Vec<(TimeCursor, (Group, [String; 8]))> = Vec::new();
     let page: List<SessionRecord> = serde_json::from_slice(sessions).map_err(ClientError::from)?;
     for record in page.items {
-        let status = match record.archived_at {
-            Some(_) => format!("{}, archived", record.status),
-            None => record.status.to_string(),
+        let status = match (record.archived_at, record.queued_launch()) {
+            (Some(_), _) => format!("{}, archived", record.status),
+            (None, Some(queued)) => format!("{}, queued {}", record.status, queued.place),
+            (None, None) => record.status.to_string(),
         };
         let age = format::format_duration(now.since(record.created_at));
         let (group, doing) = (Group::of(&record), activity::cell(&record, now));

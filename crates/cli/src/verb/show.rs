@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use coven_api::SessionRecord;
 use coven_api::routes::{Endpoint, GetSession};
+use coven_domain::launch_queue::QUEUED;
 use coven_holder::clock;
 
 use super::{SessionsArg, each};
@@ -56,12 +57,15 @@ fn page(record: &SessionRecord) -> String {
         ("created", format!("{} ({age} ago)", record.created_at)),
         ("updated", record.updated_at.to_string()),
     ]);
+    let queued = record.queued_launch();
+    lines.extend(queued.as_ref().map(|queued| ("waits", queued.describe())));
     lines.extend(record.archived_at.map(|at| ("archived", at.to_string())));
     lines.extend(record.pid.map(|pid| ("pid", pid.to_string())));
     lines.extend(record.repo_id.map(|repo| ("repo", repo.to_string())));
     let metadata: Vec<(String, String)> = record
         .metadata
         .iter()
+        .filter(|(name, _)| queued.is_none() || *name != QUEUED)
         .map(|(name, value)| (name.clone(), value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
         .collect();
     lines.extend(metadata.iter().map(|(name, value)| (name.as_str(), value.clone())));

@@ -13,9 +13,11 @@ use coven_holder::clock;
 use coven_host::WorkDir;
 use coven_store::{AcpCheckpointUpdate, Change};
 use serde_json::json;
+use uuid::Uuid;
 
 use super::super::Engine;
-use super::super::launch::{NewSession, StepLaunch};
+use super::super::launch::{NewSession, StepLaunch, record_queued};
+use super::super::spawn::PreparedHolder;
 use super::commit::write_effects;
 use super::outbox::with_offsets;
 use super::{ensure_acp, new_effects};
@@ -49,13 +51,20 @@ impl Engine {
         };
         let mut argv = self.acp_argv(harness, &env, &folder.root).await?;
         argv.extend(new.args.iter().cloned());
-        let (id, holder) = self.take_standby_holder().await;
+        let turn = self.launch_turn(true, new.is_now).await?;
+        let (id, holder) = match turn.queued.is_some() {
+            true => (SessionId::from_uuid(Uuid::new_v4()), None),
+            false => {
+                let (id, holder) = self.take_standby_holder().await;
+                (id, Some(holder))
+            }
+        };
         let now = clock::now();
         let mut metadata = new.step.as_ref().map(StepLaunch::metadata).unwrap_or_default();
         if let Some((earlier, _)) = &earlier {
             metadata.insert("resumed_from".to_owned(), json!(earlier.id));
         }
-        let session = Session {
+        let mut session = Session {
             id,
             title: title.unwrap_or_else(|| Title::derived(&new.prompt, &harness.id)).into_string(),
             harness: harness.id.clone(),
@@ -69,7 +78,7 @@ impl Engine {
             created_at: now,
             updated_at: now,
             archived_at: None,
-            launching_at: Some(now),
+            launching_at: holder.is_some().then_some(now),
             end_intent: None,
             launch: Launch {
                 argv,
@@ -84,6 +93,9 @@ impl Engine {
             metadata,
             activity: ActivityStatus::default(),
         };
+        if let Some(queued) = &turn.queued {
+            session.queued(queued);
+        }
         // Audit log: which agent works in which repository.
         tracing::info!(session = %id, harness = harness.id, repo = repo.path, "launching an agent");
         let mut machine = Machine::new(Opening {
@@ -98,9 +110,14 @@ impl Engine {
             machine.prompt(&new.prompt, &mut effects);
         }
         if let Err(error) = self.record_acp_session(&session, &machine, &effects).await {
-            holder.give_up();
+            holder.into_iter().for_each(PreparedHolder::give_up);
             return Err(error);
         }
+        let Some(holder) = holder else {
+            self.enqueue(&session, Some(env));
+            return Ok(session);
+        };
+        drop(turn);
         fault::point("after_create");
         let launched = self.launch(session, env, holder).await;
         self.refill_standby_holder();
@@ -116,7 +133,8 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let (id, now, limit) = (session.id, session.created_at, self.config.agents.max_sessions);
         let mut tx = self.store.begin_unsynced().await?;
-        let active = tx.active_sessions(Channel::Acp).await?;
+        // A session that waits for its launch keeps its place.
+        let active = tx.active_sessions(Channel::Acp).await? + self.launch_queue.acp_len();
         if active >= limit {
             return Err(EngineError::TooManyAcpSessions { active, limit });
         }
@@ -128,6 +146,7 @@ impl Engine {
         }
         tx.record(Change::SessionCreated(session.clone()), now).await?;
         self.link_agent(&mut tx, session).await?;
+        record_queued(&mut tx, session).await?;
         write_effects(&mut tx, id, effects, &[], now).await?;
         let (lines, written_to) = with_offsets(&effects.lines, 0);
         let state = serde_json::to_string(machine.state()).expect("a state has text keys only");

@@ -2,6 +2,7 @@
 
 pub mod activity;
 pub mod idle;
+pub mod launch_queue;
 pub mod notify;
 mod notify_channels;
 pub mod question_sets;

@@ -22,7 +22,7 @@ use super::merge::{MergeSteps, NotMerged};
 use super::{Stop, stop_requested, with_git};
 use crate::Engine;
 use crate::error::EngineError;
-use crate::launch::StepLaunch;
+use crate::launch::{NewSession, StepLaunch};
 
 /// A check command and where to run it.
 struct Check<'a> {
@@ -125,7 +125,9 @@ impl Engine {
         let step = check.step.to_owned();
         let launch = StepLaunch { agent: id, task: check.task.id, step, folder: place, argv: None };
         let title = format!("check: {}", check.task.title);
-        let launched = self.create_session(script(check.command.clone(), title, launch)).await;
+        // Part of a merge under way, which holds the lock of its repository.
+        let new = NewSession { is_now: true, ..script(check.command.clone(), title, launch) };
+        let launched = self.create_session(new).await;
         let failed = |why: String, session| Some(NotMerged::Check { command: check.command.clone(), why, session });
         let session = match launched {
             Ok(session) => session,

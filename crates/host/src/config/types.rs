@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use coven_domain::launch_queue::LaunchLimits;
 use coven_domain::session::RecordInput;
 use coven_harness::agent::DefaultChoice;
 use coven_harness::{HarnessConfig, agents};
@@ -29,6 +30,7 @@ pub struct Config {
     pub permissions: PermissionsConfig,
     pub http: HttpConfig,
     pub scheduler: SchedulerConfig,
+    pub limits: LimitsConfig,
     pub questions: QuestionsConfig,
     pub mcp: McpConfig,
     /// Accepted and ignored: earlier releases documented this key and never read it.
@@ -236,6 +238,27 @@ impl Default for SchedulerConfig {
     }
 }
 
+/// Limits that delay launches until there is room; null is no limit. `coven run --now` overrides them.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct LimitsConfig {
+    /// Number of live sessions with an agent. Sessions that run a plain command do not count.
+    #[schemars(range(min = 1))]
+    pub live_agents: Option<u64>,
+    /// Memory of the processes of all sessions in bytes, as proportional set size (PSS).
+    #[schemars(range(min = 1))]
+    pub memory_bytes: Option<u64>,
+    /// Load average of the last minute, divided by the number of cores: 1 means that all cores are busy.
+    #[schemars(range(min = 0.0))]
+    pub load: Option<f64>,
+}
+
+impl LimitsConfig {
+    pub const fn launch_limits(&self) -> LaunchLimits {
+        LaunchLimits { live_agents: self.live_agents, memory_bytes: self.memory_bytes, load: self.load }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct QuestionsConfig {
@@ -348,6 +371,16 @@ impl Config {
         if self.scheduler.max_concurrent_agents == 0 {
             return bad("scheduler.maxConcurrentAgents", "must be at least 1".to_owned());
         }
+        for (key, limit) in
+            [("limits.liveAgents", self.limits.live_agents), ("limits.memoryBytes", self.limits.memory_bytes)]
+        {
+            if limit == Some(0) {
+                return bad(key, "must be at least 1; null turns the limit off".to_owned());
+            }
+        }
+        if self.limits.load.is_some_and(|load| !(load > 0.0 && load <= 1e6)) {
+            return bad("limits.load", "must be greater than 0; null turns the limit off".to_owned());
+        }
         let harnesses = coven_harness::all(&self.harnesses);
         if let Some(id) = &self.default_harness
             && !harnesses.iter().any(|harness| harness.id == *id)
@@ -438,6 +471,9 @@ mod tests {
         assert_eq!(check(r#"{"http":{"listen":"localhost"}}"#), "http.listen");
         assert_eq!(check(r#"{"sessions":{"detachKeys":"d"}}"#), "sessions.detachKeys");
         assert_eq!(check(r#"{"defaultHarness":"cluade"}"#), "defaultHarness");
+        assert_eq!(check(r#"{"limits":{"liveAgents":0}}"#), "limits.liveAgents");
+        assert_eq!(check(r#"{"limits":{"memoryBytes":0}}"#), "limits.memoryBytes");
+        assert_eq!(check(r#"{"limits":{"load":-1}}"#), "limits.load");
         assert_eq!(check(r#"{"harnesses":{"x y":{"program":"x"}}}"#), "harnesses.x y");
     }
 
