@@ -1,7 +1,7 @@
 //! Runs of workflows and the agents that work on their steps, on the wire.
 
 use coven_domain::agent::{Agent, AgentState};
-use coven_domain::workflow::{WorkflowRun, WorkflowState};
+use coven_domain::workflow::{StepWait, WaitCause, WorkflowRun, WorkflowState};
 use coven_domain::{AgentId, SessionId, TaskId, Timestamp, WorkflowId, string_enum};
 use coven_workflow::{StepKind, WorkflowDefinition};
 use serde::{Deserialize, Serialize};
@@ -87,12 +87,37 @@ pub struct WorkflowRecord {
     pub error: Option<String>,
     /// Who approved the merge that is under way.
     pub approved_by: Option<String>,
+    /// Why the current step makes no progress; its timeouts do not run meanwhile.
+    #[serde(default)]
+    pub waiting: Option<StepWaitRecord>,
     #[cfg_attr(feature = "schema", schemars(with = "DateTime"))]
     pub created_at: Timestamp,
     #[cfg_attr(feature = "schema", schemars(with = "DateTime"))]
     pub updated_at: Timestamp,
     #[cfg_attr(feature = "schema", schemars(with = "Option<DateTime>"))]
     pub ended_at: Option<Timestamp>,
+}
+
+/// Why a step makes no progress.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "StepWait"))]
+pub struct StepWaitRecord {
+    /// `limit`: a quota or rate limit of the agent must reset; `launch`: the launch waits for the limits of the config.
+    #[serde(rename = "for")]
+    #[cfg_attr(feature = "schema", schemars(with = "StringEnumSchema<WaitCause>"))]
+    pub cause: WaitCause,
+    #[cfg_attr(feature = "schema", schemars(with = "DateTime"))]
+    pub since: Timestamp,
+    /// When the wait ends, if that is known.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<DateTime>"))]
+    pub until: Option<Timestamp>,
+    pub detail: Option<String>,
+}
+
+impl From<&StepWait> for StepWaitRecord {
+    fn from(wait: &StepWait) -> Self {
+        Self { cause: wait.cause, since: wait.since, until: wait.until, detail: wait.detail.clone() }
+    }
 }
 
 impl From<&WorkflowRun> for WorkflowRecord {
@@ -115,6 +140,7 @@ impl From<&WorkflowRun> for WorkflowRecord {
             step_name,
             error: workflow.error.clone(),
             approved_by: progress.approval.as_ref().map(|approval| approval.by.clone()),
+            waiting: progress.waiting.as_ref().map(StepWaitRecord::from),
             created_at: workflow.created_at,
             updated_at: workflow.updated_at,
             ended_at: workflow.ended_at,
@@ -127,7 +153,7 @@ string_enum! {
 }
 
 string_enum! {
-    /// How a step went the last time; `waiting` is for a review.
+    /// How a step went the last time; `waiting` is for a review, for a limit to reset or for its launch.
     pub enum StepStatus {
         Pending = "pending",
         Running = "running",
@@ -188,7 +214,10 @@ fn steps(workflow: &WorkflowRun, definition: &WorkflowDefinition) -> Vec<StepRec
         let is_current = current.contains(&step.name.as_str());
         let status = match result {
             _ if is_current && workflow.state == WorkflowState::PendingMerge => StepStatus::Waiting,
-            _ if is_current && workflow.state == WorkflowState::Running => StepStatus::Running,
+            _ if is_current && workflow.state == WorkflowState::Running => match progress.waiting {
+                Some(_) => StepStatus::Waiting,
+                None => StepStatus::Running,
+            },
             Some(result) if result.skipped => StepStatus::Skipped,
             Some(result) if result.success => StepStatus::Completed,
             Some(_) => StepStatus::Failed,
@@ -197,7 +226,8 @@ fn steps(workflow: &WorkflowRun, definition: &WorkflowDefinition) -> Vec<StepRec
             None => StepStatus::Pending,
         };
         // A running step has only the result of its previous iteration.
-        let result = result.filter(|_| status != StepStatus::Running);
+        let is_under_way = is_current && workflow.state == WorkflowState::Running;
+        let result = result.filter(|_| !is_under_way);
         let (kind, max_iterations) = match &step.kind {
             StepKind::Agent { .. } => (StepType::Agent, None),
             StepKind::Script { .. } => (StepType::Script, None),

@@ -2,7 +2,7 @@
 
 mod run;
 
-pub use run::{Approval, RunProgress, StepResult, Stop, StopKind, WorkflowRun};
+pub use run::{Approval, RunProgress, StepResult, StepWait, Stop, StopKind, WaitCause, WorkflowRun};
 
 use crate::{lifecycle::Lifecycle, string_enum};
 

@@ -184,6 +184,7 @@ impl WorkflowDefinition {
 
     /// Records the result of a step. After a failure the position stays at the step, so that a retry repeats it.
     pub fn complete_step(&self, progress: &mut RunProgress, completion: StepCompletion) -> RunEffect {
+        progress.step_ended();
         let end = match completion {
             StepCompletion::Ended(result) => self.ended(progress, result),
             StepCompletion::LoopTimedOut { depth, why, result } => self.loop_timed_out(progress, depth, &why, result),
@@ -251,8 +252,12 @@ impl WorkflowDefinition {
     }
 
     /// Returns the earliest deadline of the current step, the timeout behind it, and what times out. `started` is the
-    /// start of the step.
+    /// start of the step. A step that waits has no deadline.
     pub fn deadline(&self, progress: &RunProgress, started: Timestamp) -> Option<(Timestamp, Duration, Overdue)> {
+        if progress.waiting.is_some() {
+            return None;
+        }
+        let started = started.after(progress.waited);
         let mut all: Vec<(Timestamp, Duration, Overdue)> = Vec::new();
         all.extend(self.timeout.map(|limit| (progress.started_at.after(limit), limit, Overdue::Whole)));
         for depth in 1..=progress.position.len() {
@@ -301,6 +306,7 @@ fn move_to_next(progress: &mut RunProgress) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use coven_domain::workflow::{StepWait, WaitCause};
     use coven_domain::{TaskId, Timestamp};
     use uuid::Uuid;
 
@@ -458,6 +464,13 @@ steps:
         assert_eq!(until(&progress, 99), (at(60), Duration::from_secs(20), Overdue::Loop(2)));
         progress.entered.insert("inner".to_owned(), at(90));
         assert_eq!(until(&progress, 99), (at(100), Duration::from_secs(100), Overdue::Whole));
+        // Time spent waiting does not count, and a step that waits has no deadline.
+        let mut waited = progress.clone();
+        waited.waiting =
+            Some(StepWait { cause: WaitCause::Limit, since: at(92), until: None, detail: Some("a limit".to_owned()) });
+        assert_eq!(definition.deadline(&waited, at(91)), None);
+        waited.wait_ended(at(192));
+        assert_eq!(until(&waited, 91), (at(196), Duration::from_secs(5), Overdue::Step));
         // `on_fail: continue` of the inner loop continues after it.
         let end = definition.loop_timed_out(&mut progress, 2, "timed out", StepResult::default());
         assert_eq!(end, RunEffect::Continue);

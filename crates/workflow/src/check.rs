@@ -7,7 +7,8 @@ use std::time::Duration;
 use serde_saphyr::Spanned;
 
 use crate::definition::{
-    OnFail, OnMax, RawDuration, RawExpression, RawFile, RawStep, Step, StepKind, WorkflowDefinition,
+    EndsOn, OnFail, OnMax, RawDuration, RawExpression, RawFile, RawStep, Step, StepChannel, StepKind,
+    WorkflowDefinition,
 };
 use crate::{keys, template};
 
@@ -184,6 +185,7 @@ impl Check<'_> {
                         None
                     }
                 }),
+                ends_on: self.ends_on(raw),
                 prompt: self.template(raw, "prompt", raw.prompt.as_ref(), at)?,
                 args: {
                     let args = raw.args.iter().flatten();
@@ -251,12 +253,23 @@ impl Check<'_> {
         }
     }
 
+    fn ends_on(&mut self, raw: &RawStep) -> EndsOn {
+        let Some(word) = &raw.ends_on else { return EndsOn::Exit };
+        // Without a channel, the harness decides: most then exit by themselves.
+        let is_terminal = raw.channel.as_ref().is_some_and(|channel| channel.value == StepChannel::Terminal.as_str());
+        if !is_terminal {
+            self.refuse(line(word), "ends_on: only allowed with `channel: terminal`; add it to the step".to_owned());
+        }
+        self.word("ends_on", Some(word), EndsOn::Exit)
+    }
+
     /// Reports keys that do not apply to this type of step, instead of ignoring them.
     fn misplaced_keys(&mut self, raw: &RawStep) {
         let kind = raw.kind.value.as_str();
-        let given: [(&str, Option<u64>, &[&str]); 12] = [
+        let given: [(&str, Option<u64>, &[&str]); 13] = [
             ("harness", raw.harness.as_ref().map(line), &["agent"]),
             ("channel", raw.channel.as_ref().map(line), &["agent"]),
+            ("ends_on", raw.ends_on.as_ref().map(line), &["agent"]),
             ("prompt", raw.prompt.as_ref().map(line), &["agent"]),
             ("command", raw.command.as_ref().map(line), &["script"]),
             ("steps", raw.steps.as_ref().map(line), &["loop"]),

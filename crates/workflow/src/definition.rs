@@ -44,6 +44,16 @@ string_enum! {
     pub enum StepChannel { Print = "print", Terminal = "terminal", Acp = "acp" }
 }
 
+string_enum! {
+    /// When a terminal agent has completed its step.
+    pub enum EndsOn {
+        /// Its program exits.
+        Exit = "exit",
+        /// It is idle after its prompt; coven then ends its session.
+        Idle = "idle",
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkflowDefinition {
     pub name: String,
@@ -72,6 +82,7 @@ pub enum StepKind {
         /// `None` uses the task's harness.
         harness: Option<String>,
         channel: Option<StepChannel>,
+        ends_on: EndsOn,
         prompt: String,
         /// Arguments for the harness; templates like the prompt.
         args: Vec<String>,
@@ -196,6 +207,7 @@ pub(super) struct RawStep {
     pub on_success: Option<Spanned<String>>,
     pub harness: Option<Spanned<String>>,
     pub channel: Option<Spanned<String>>,
+    pub ends_on: Option<Spanned<String>>,
     pub args: Option<Vec<Spanned<String>>>,
     #[serde(alias = "spell")]
     pub prompt: Option<Spanned<String>>,
@@ -239,6 +251,33 @@ mod tests {
         assert_eq!(built_in.step(&[1]).map(|step| step.line), Some(13));
         assert_eq!(built_in.step(&[1, 0]), None);
         assert_eq!(built_in.step(&[]), None);
+    }
+
+    #[test]
+    fn a_terminal_agent_may_end_when_it_is_idle() {
+        let parse = |more: &str| {
+            let text = format!("steps:\n  - name: work\n    type: agent\n    prompt: x\n{more}");
+            WorkflowDefinition::parse("x", &text)
+        };
+        let ends_on = |more: &str| match &parse(more).expect("a valid file").steps[0].kind {
+            StepKind::Agent { ends_on, .. } => *ends_on,
+            other => panic!("not an agent: {other:?}"),
+        };
+        assert_eq!(ends_on(""), EndsOn::Exit);
+        assert_eq!(ends_on("    channel: terminal\n    ends_on: exit\n"), EndsOn::Exit);
+        assert_eq!(ends_on("    channel: terminal\n    ends_on: idle\n"), EndsOn::Idle);
+        let problem = |more: &str| parse(more).expect_err("an invalid file").remove(0).to_string();
+        assert_eq!(
+            problem("    channel: terminal\n    ends_on: done\n"),
+            "line 6: ends_on: unknown value \"done\"; known: exit, idle"
+        );
+        for channel in ["", "    channel: print\n", "    channel: acp\n"] {
+            let found = problem(&format!("{channel}    ends_on: idle\n"));
+            assert!(found.ends_with("ends_on: only allowed with `channel: terminal`; add it to the step"), "{found}");
+        }
+        let script = "steps:\n  - { name: a, type: script, command: x, ends_on: idle }\n";
+        let found = WorkflowDefinition::parse("x", script).expect_err("a script").remove(0).to_string();
+        assert_eq!(found, "line 2: ends_on: not allowed in a step of type script");
     }
 
     #[test]

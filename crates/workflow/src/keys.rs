@@ -8,7 +8,7 @@ use serde_saphyr::Spanned;
 use crate::check::Problem;
 
 const FILE: [&str; 4] = ["name", "description", "timeout", "steps"];
-const STEP: [&str; 18] = [
+const STEP: [&str; 19] = [
     "name",
     "type",
     "when",
@@ -17,6 +17,7 @@ const STEP: [&str; 18] = [
     "on_success",
     "harness",
     "channel",
+    "ends_on",
     "args",
     "prompt",
     "spell",

@@ -99,6 +99,7 @@ fn told(card: &Card<'_>, most: usize, now: Timestamp, theme: Theme) -> Vec<(Stri
         TaskState::InProgress => {
             let (sign, style) = card.agent.map_or(("", Style::new()), |agent| theme.status(agent.status.as_str()));
             let mut told = vec![(format!("{sign} {}", at_work(card)), style, 1)];
+            told.extend(card.wait(now).map(|wait| (wait, theme.recommended(), most)));
             told.extend(card.line.map(|line| (format!("› {line}"), theme.quiet(), most)));
             told
         }

@@ -97,7 +97,8 @@ fn table(state: TaskState, mut cards: Vec<Card<'_>>, board: &Board, now: Timesta
             for card in &cards {
                 let step = card.agent.and_then(|agent| agent.step.as_deref());
                 let step = step.or_else(|| card.run.and_then(|run| run.step_name.as_deref()));
-                let status = card.agent.map(|agent| agent.status.as_str());
+                let wait = card.wait(now);
+                let status = wait.as_deref().or_else(|| card.agent.map(|agent| agent.status.as_str()));
                 let asks = if card.questions > 0 { card.questions.to_string() } else { String::new() };
                 let session = board.session(card);
                 let doing = session.map(|session| activity::cell(session, now)).unwrap_or_default();

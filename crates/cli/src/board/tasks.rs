@@ -6,10 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use coven_api::inbox::InboxItem;
 use coven_api::task::TaskRecord;
 use coven_api::workflow::{AgentRecord, WorkflowRecord};
+use coven_domain::Timestamp;
 use coven_domain::task::TaskState;
 
 use super::read::{NEWEST_CLOSED, Snapshot};
 use crate::verb::task_text::TaskView;
+use crate::verb::workflow_text::wait_text;
 
 /// From left to right.
 pub const COLUMNS: [TaskState; 5] =
@@ -48,6 +50,12 @@ pub enum Merge<'a> {
 }
 
 impl<'a> Card<'a> {
+    /// Why its step makes no progress.
+    pub fn wait(&self, now: Timestamp) -> Option<String> {
+        let wait = self.run.and_then(|run| run.waiting.as_ref())?;
+        Some(format!("waits {}", wait_text(wait, now)))
+    }
+
     pub fn merge(&self) -> Merge<'a> {
         let run = self.run;
         match (run.and_then(|run| run.approved_by.as_deref()), run.and_then(|run| run.error.as_deref())) {

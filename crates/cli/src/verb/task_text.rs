@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::format::{format_duration, readable, sanitize_line, short_id};
 use crate::table::Table;
+use crate::verb::workflow_text::wait_text;
 
 /// Maximum indentation of a tree, so that titles stay visible.
 const MAX_INDENT: usize = 20;
@@ -121,6 +122,8 @@ pub fn page(TaskView { task, readiness, run }: &TaskView, now: Timestamp) -> Str
             format!("{} {}: {}{step}", run.id.short(), run.name, run.status)
         }),
     );
+    let wait = run.as_ref().and_then(|run| run.waiting.as_ref());
+    optional("waits", wait.map(|wait| wait_text(wait, now)));
     let ago = |at: Timestamp| format!("{} ago ({at})", format_duration(now.since(at)));
     optional("created", Some(ago(task.created_at)));
     optional("changed", Some(ago(task.updated_at)));

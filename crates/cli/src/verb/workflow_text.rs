@@ -1,8 +1,9 @@
 //! Formats workflow runs for people.
 
 use coven_api::routes::{Endpoint, GetWorkflow, ListAgents, ListSteps};
-use coven_api::workflow::{AgentRecord, ListAgentsQuery, StepRecord, StepStatus, WorkflowRecord};
+use coven_api::workflow::{AgentRecord, ListAgentsQuery, StepRecord, StepStatus, StepWaitRecord, WorkflowRecord};
 use coven_client::{Client, ClientError};
+use coven_domain::workflow::WaitCause;
 use coven_domain::{SessionId, Timestamp};
 
 use crate::format::{format_duration, readable, sanitize_line};
@@ -49,6 +50,20 @@ pub fn table(workflows: &[WorkflowRecord], now: Timestamp) -> Table {
     table
 }
 
+/// Says why a step makes no progress, and until when: `for a limit, 12m more (until 2026-11-18T20:00:00.000Z): usage limit`.
+pub fn wait_text(wait: &StepWaitRecord, now: Timestamp) -> String {
+    let cause = match wait.cause {
+        WaitCause::Limit => "for a limit to reset",
+        WaitCause::Launch => "for its launch",
+    };
+    let until = match wait.until {
+        Some(until) => format!(", {} more (until {until})", format_duration(until.since(now))),
+        None => String::new(),
+    };
+    let detail = wait.detail.as_deref().map_or_else(String::new, |detail| format!(": {detail}"));
+    format!("{cause}{until}{detail}")
+}
+
 pub fn page(RunView { run, steps, agents }: &RunView, now: Timestamp) -> String {
     let mut text = String::new();
     let mut row = |name: &str, value: &str| text.push_str(&format!("{name:<11} {}\n", sanitize_line(value)));
@@ -61,6 +76,9 @@ pub fn page(RunView { run, steps, agents }: &RunView, now: Timestamp) -> String 
     }
     if let Some(by) = &run.approved_by {
         row("approved by", by);
+    }
+    if let Some(wait) = &run.waiting {
+        row("waits", &wait_text(wait, now));
     }
     row("started", &format!("{} ago ({})", format_duration(now.since(run.created_at)), run.created_at));
     text.push('\n');

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::{WorkflowFact, WorkflowState};
 use crate::lifecycle::{Lifecycle, Refused};
+use crate::string_enum;
 use crate::{AgentId, TaskId, Timestamp, WorkflowId};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -64,6 +65,41 @@ pub struct RunProgress {
     /// A request to end it, until its process is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Stop>,
+    /// Why the current step makes no progress; its timeouts do not run meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<StepWait>,
+    /// How long the current step has waited so far, without the wait that is not over.
+    #[serde(default, skip_serializing_if = "Duration::is_zero")]
+    pub waited: Duration,
+    /// How often agents of the current step exited because of a limit.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub limited_exits: u32,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// Why a step makes no progress.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepWait {
+    #[serde(rename = "for")]
+    pub cause: WaitCause,
+    pub since: Timestamp,
+    /// When the wait ends, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+string_enum! {
+    pub enum WaitCause {
+        /// A quota or rate limit of the agent must reset.
+        Limit = "limit",
+        /// The launch of the session waits for the limits of the config.
+        Launch = "launch",
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -135,7 +171,24 @@ impl RunProgress {
             rejected: None,
             remaining_timeout: None,
             stop: None,
+            waiting: None,
+            waited: Duration::ZERO,
+            limited_exits: 0,
         }
+    }
+
+    /// Ends the wait of the current step. The time spent waiting does not count for any timeout.
+    pub fn wait_ended(&mut self, now: Timestamp) {
+        let Some(wait) = self.waiting.take() else { return };
+        let time = now.since(wait.since);
+        self.waited = self.waited.saturating_add(time);
+        self.started_at = self.started_at.after(time);
+        self.entered.values_mut().for_each(|entered| *entered = entered.after(time));
+    }
+
+    /// Forgets the waits of a step that has ended.
+    pub fn step_ended(&mut self) {
+        (self.waiting, self.waited, self.limited_exits) = (None, Duration::ZERO, 0);
     }
 }
 
@@ -166,6 +219,7 @@ impl WorkflowRun {
         self.state = self.state.after(fact)?;
         if self.state != WorkflowState::Running {
             self.progress.stop = None;
+            self.progress.step_ended();
         }
         self.error = error;
         self.updated_at = now.not_before(self.updated_at);
@@ -177,5 +231,44 @@ impl WorkflowRun {
             self.progress.approval = None;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1000)
+    }
+
+    #[test]
+    fn a_wait_of_a_step_moves_every_timeout() {
+        let mut progress = RunProgress::new(at(0));
+        progress.entered.insert("loop".to_owned(), at(10));
+        let wait = |since| StepWait { cause: WaitCause::Limit, since: at(since), until: None, detail: None };
+        progress.wait_ended(at(5));
+        assert_eq!(progress.started_at, at(0), "it did not wait");
+        progress.waiting = Some(wait(20));
+        progress.wait_ended(at(50));
+        assert_eq!((progress.started_at, progress.entered["loop"]), (at(30), at(40)));
+        assert_eq!((progress.waited, &progress.waiting), (Duration::from_secs(30), &None));
+        progress.waiting = Some(wait(60));
+        progress.limited_exits = 2;
+        progress.step_ended();
+        assert_eq!((progress.waiting, progress.waited, progress.limited_exits), (None, Duration::ZERO, 0));
+        assert_eq!(progress.started_at, at(30));
+    }
+
+    #[test]
+    fn progress_of_an_older_coven_has_no_wait() {
+        let text = serde_json::to_string(&RunProgress::new(at(1))).expect("plain data");
+        assert!(!text.contains("wait") && !text.contains("limited"), "{text}");
+        let mut read: RunProgress = serde_json::from_str(&text).expect("its own output");
+        assert_eq!(read, RunProgress::new(at(1)));
+        read.waiting = Some(StepWait { cause: WaitCause::Launch, since: at(2), until: None, detail: Some("x".into()) });
+        let text = serde_json::to_string(&read).expect("plain data");
+        assert!(text.contains(r#""waiting":{"for":"launch","#), "{text}");
+        assert_eq!(serde_json::from_str::<RunProgress>(&text).expect("its own output"), read);
     }
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coven_domain::agent::{Agent, AgentFact, AgentState};
-use coven_domain::session::{Channel, Session, SessionState};
-use coven_domain::task::{Task, TaskState, WorkSize};
-use coven_domain::workflow::{RunProgress, StepResult, WorkflowState};
-use coven_domain::{SessionId, TaskId, Timestamp, WorkflowId};
+use coven_domain::session::{Session, SessionState};
+use coven_domain::task::{Task, WorkSize};
+use coven_domain::workflow::{RunProgress, StepResult, WaitCause, WorkflowState};
+use coven_domain::{TaskId, WorkflowId};
 use coven_holder::clock;
 use coven_holder::process;
 use coven_host::git::{FileChange, GitError};
@@ -16,7 +16,8 @@ use coven_workflow::{EvalContext, NextStep, Overdue, RunEffect, StepCompletion, 
 use tokio::sync::watch;
 
 use super::launch::NotLaunched;
-use super::transitions::{NextAction, RecoveryAction, SYSTEM};
+use super::step_wait::{CurrentStep, WaitOutcome};
+use super::transitions::{NextAction, RecoveryAction};
 use super::{RunGuard, Stop, stop_requested, with_git_unless};
 use crate::Engine;
 use crate::error::EngineError;
@@ -27,21 +28,8 @@ pub(super) const LIVE_PROCESS: &str =
     "the agent's process may still be running: it could not be killed, or its command line changed";
 const RUN_STALLED: &str = "a workflow run cannot continue; the daemon retries";
 
-/// Why the driver stopped waiting for a step.
-enum WaitOutcome {
-    /// The session ended. Over ACP, with the stop reason if the agent stopped before it had answered.
-    Ended(Box<Session>, Option<String>),
-    Stop(Stop),
-    /// The timeout of the step, of an enclosing loop or of the whole run expired.
-    TimedOut {
-        overdue: Overdue,
-        limit: Duration,
-    },
-    DaemonStops,
-}
-
 /// What the driver does after a step.
-enum DriveOutcome {
+pub(super) enum DriveOutcome {
     Continue,
     Over,
     /// The workflow does not require a review before the merge.
@@ -97,6 +85,9 @@ impl Engine {
             None => None,
         };
         let Some(agent) = agent.filter(|agent| !agent.is_over()) else {
+            if let Some(wait) = workflow.progress.waiting.clone().filter(|wait| wait.cause == WaitCause::Limit) {
+                return self.wait_for_reset(workflow, wait.until, stop).await;
+            }
             let after = self.next_step(id).await?;
             return Ok(self.next_drive_outcome(after, task.id));
         };
@@ -132,15 +123,15 @@ impl Engine {
                 Err(NotLaunched::Daemon(error)) => Err(error),
                 Err(NotLaunched::Step(why)) => {
                     let over = StepCompletion::Ended(StepResult { error: Some(why), ..StepResult::default() });
-                    self.save_progress(id, &here.progress).await?;
+                    self.save_progress(id, &here.progress, "advanced").await?;
                     let after = self.end_step(id, agent.id, AgentFact::Failed, over, None).await?;
                     Ok(self.next_drive_outcome(after, task.id))
                 }
             };
         }
-        self.save_progress(id, &here.progress).await?;
-        let until = definition.deadline(&here.progress, agent.created_at);
-        let (fact, over) = match self.wait_for_step(until, &agent, task.id, stop).await? {
+        self.save_progress(id, &here.progress, "advanced").await?;
+        let current = CurrentStep { workflow: id, definition: &definition, step, agent: &agent, task: task.id };
+        let (fact, over) = match self.wait_for_step(&current, &mut here.progress, stop).await? {
             WaitOutcome::DaemonStops => return Ok(DriveOutcome::Over),
             WaitOutcome::Stop(asked) => {
                 if !self.end_process(&agent).await? {
@@ -178,6 +169,10 @@ impl Engine {
                     self.write_agent_started(&agent, &session).await?;
                 }
                 let mut result = self.step_result(step, &agent, &session).await;
+                if let Some(wait) = self.limited_exit(step, &session, &result, &here.progress).await {
+                    self.write_limited_exit(id, &agent, wait).await?;
+                    return Ok(DriveOutcome::Continue);
+                }
                 let fact = match (result.success, session.state) {
                     (true, _) => AgentFact::Succeeded,
                     (false, SessionState::Killed) if refusal.is_none() => AgentFact::Killed,
@@ -217,8 +212,13 @@ impl Engine {
         }
     }
 
-    /// Stores the run's progress: entered loops and skipped steps.
-    async fn save_progress(&self, id: WorkflowId, progress: &RunProgress) -> Result<(), EngineError> {
+    /// Stores the run's progress: entered loops, skipped steps and waits.
+    pub(super) async fn save_progress(
+        &self,
+        id: WorkflowId,
+        progress: &RunProgress,
+        event: &'static str,
+    ) -> Result<(), EngineError> {
         let mut tx = self.store.begin().await?;
         let Some(mut workflow) = tx.workflow(id).await? else { return Ok(()) };
         // A request to stop may have come since `progress` was read.
@@ -229,7 +229,7 @@ impl Engine {
         workflow.progress = progress;
         let now = clock::now();
         workflow.updated_at = now.not_before(workflow.updated_at);
-        tx.record(Change::RunChanged { workflow, event: "advanced" }, now).await?;
+        tx.record(Change::RunChanged { workflow, event }, now).await?;
         Ok(self.commit(tx).await?)
     }
 
@@ -278,81 +278,11 @@ impl Engine {
         })
     }
 
-    async fn wait_for_step(
-        self: &Arc<Self>,
-        until: Option<(Timestamp, Duration, Overdue)>,
-        agent: &Agent,
-        task: TaskId,
-        stop: &mut watch::Receiver<Option<Stop>>,
-    ) -> Result<WaitOutcome, EngineError> {
-        let Some(session) = agent.session else { return Err(EngineError::AgentNotFound(agent.id.to_string())) };
-        let renew_every = (self.config.store.lease() / 3).max(Duration::from_millis(50));
-        let ended = self.step_over(session);
-        tokio::pin!(ended);
-        loop {
-            tokio::select! {
-                over = &mut ended => {
-                    let (session, refusal) = over?;
-                    return Ok(WaitOutcome::Ended(Box::new(session), refusal));
-                }
-                asked = super::stop_requested(stop) => return Ok(WaitOutcome::Stop(asked)),
-                (limit, overdue) = sleep_until_deadline(until) => return Ok(WaitOutcome::TimedOut { overdue, limit }),
-                () = tokio::time::sleep(renew_every) => self.renew_claim(task).await?,
-                () = self.stopped() => return Ok(WaitOutcome::DaemonStops),
-            }
-        }
-    }
-
-    /// Waits until a step's session has ended; ends an ACP session after its answer.
-    async fn step_over(self: &Arc<Self>, id: SessionId) -> Result<(Session, Option<String>), EngineError> {
-        let session = self.session(id).await?;
-        let mut refusal = None;
-        if session.channel == Channel::Acp && !session.is_over() {
-            refusal = self.finish_after_turn(id).await;
-        } else if let Some(live) = self.live_session(id) {
-            live.ended().await;
-        }
-        Ok((self.wait_for_end(id).await?, refusal))
-    }
-
-    /// Waits until an ACP agent has answered, then ends its session. Returns the stop reason if the agent did not answer.
-    async fn finish_after_turn(self: &Arc<Self>, id: SessionId) -> Option<String> {
-        let live = self.live_session(id)?;
-        let acp = live.acp.clone()?;
-        let mut changes = acp.changes();
-        loop {
-            changes.borrow_and_update();
-            let is_answered = acp
-                .with_state(|state| {
-                    state.is_ending()
-                        || (state.stop_reason.is_some() && !state.is_turn_running() && state.queued() == 0)
-                })
-                .await;
-            if is_answered == Some(true) {
-                break;
-            }
-            tokio::select! {
-                changed = changes.changed() => if changed.is_err() { return None },
-                () = live.ended() => return None,
-            }
-        }
-        let stopped = acp.with_state(|state| state.stop_reason.clone()).await.flatten();
-        let refusal = stopped.filter(|reason| reason != "end_turn");
-        let ended = match refusal {
-            None => self.finish_session(id).await.map(drop),
-            Some(_) => self.kill_session(id).await.map(drop),
-        };
-        if let Err(error) = ended {
-            tracing::info!(session = %id, %error, "a step's session ended by itself");
-        }
-        refusal
-    }
-
     /// Ends the agent's processes and waits for them. Returns false if one of them may still be running.
     pub(super) async fn end_process(self: &Arc<Self>, agent: &Agent) -> Result<bool, EngineError> {
         let Some(id) = agent.session else { return Ok(true) };
         let session = self.session(id).await?;
-        if session.is_live() {
+        if session.is_live() || session.is_queued() {
             match self.kill_session(id).await {
                 Ok(_) | Err(EngineError::NotLive { .. }) => {}
                 Err(error) => return Err(error),
@@ -385,19 +315,6 @@ impl Engine {
         }
         !is_process_alive(session) && kill_background_processes(session).await
     }
-
-    /// Extends the claim while the agent is running.
-    async fn renew_claim(&self, id: TaskId) -> Result<(), EngineError> {
-        let now = clock::now();
-        let mut tx = self.store.begin().await?;
-        let Some(mut task) = tx.task(id).await?.filter(|task| task.state == TaskState::InProgress) else {
-            return Ok(());
-        };
-        task.renewed(now.after(self.config.store.lease()));
-        let renewed = Change::TaskChanged { task, event: "lease_renewed", changes: vec![], by: SYSTEM.to_owned() };
-        tx.record(renewed, now).await?;
-        Ok(self.commit(tx).await?)
-    }
 }
 
 /// Returns the reason for blocking a task whose old process may still be running.
@@ -424,17 +341,6 @@ enum CollectOutcome {
 pub(super) fn work_size(files: &[FileChange]) -> WorkSize {
     let sum = |count: fn(&FileChange) -> Option<u64>| files.iter().filter_map(count).sum();
     WorkSize { files: files.len() as u64, additions: sum(|file| file.added), deletions: sum(|file| file.deleted) }
-}
-
-/// Waits until the deadline, or forever if there is none.
-async fn sleep_until_deadline(until: Option<(Timestamp, Duration, Overdue)>) -> (Duration, Overdue) {
-    match until {
-        Some((until, limit, overdue)) => {
-            tokio::time::sleep(until.since(clock::now())).await;
-            (limit, overdue)
-        }
-        None => std::future::pending().await,
-    }
 }
 
 /// Formats a duration as in workflow files: `90s`, `30m`, `1h30m`.

@@ -134,6 +134,10 @@ impl Engine {
         let new = self.step_session(workflow, definition, step, task, agent, folder)?;
         let session = self.create_session(new).await?;
         fault::point("after_step_launch");
+        // The driver records the start of a queued session.
+        if session.is_queued() {
+            return Ok(());
+        }
         self.write_agent_started(agent, &session).await?;
         Ok(())
     }
@@ -173,7 +177,7 @@ impl Engine {
                 let command = scope.shell(command).map_err(|problem| bad("command", &problem))?;
                 Ok(script(command, title, launch))
             }
-            StepKind::Agent { harness: named, channel, prompt, args } => {
+            StepKind::Agent { harness: named, channel, prompt, args, .. } => {
                 let env = self.environment(self.runs.environment_of(task.id));
                 let harness = self.step_harness(named.as_deref(), task, &env)?;
                 let prompt = scope.text(prompt).map_err(|problem| bad("prompt", &problem))?;
@@ -242,6 +246,17 @@ impl Engine {
 
     fn prompt_file(&self, agent: &Agent) -> PathBuf {
         self.home.path().join("worktrees").join(format!("{PROMPT_FILE}{}", agent.id))
+    }
+
+    /// Reports whether the session of a step is a harness that answers one prompt and exits.
+    pub(super) fn is_print_step(&self, step: &Step, session: &Session) -> bool {
+        let StepKind::Agent { channel, .. } = &step.kind else { return false };
+        let harness = self.harnesses.iter().find(|it| it.id == session.harness);
+        harness.is_some_and(|harness| channel_of(*channel, harness) == StepChannel::Print)
+    }
+
+    pub(super) async fn plain_output(&self, id: SessionId) -> String {
+        self.output_text(id, OutputFormat::Plain).await
     }
 
     /// Returns the result of a step whose session has ended.

@@ -7,6 +7,7 @@ mod driver;
 mod launch;
 pub mod merge;
 pub mod recover;
+mod step_wait;
 mod transitions;
 mod worktree_cleanup;
 

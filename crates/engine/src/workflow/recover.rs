@@ -162,6 +162,10 @@ impl Engine {
 
     /// Records that this daemon follows the agent again.
     async fn mark_reattached(&self, agent: &Agent, session: Option<&Session>) -> Result<(), EngineError> {
+        if session.is_some_and(Session::is_queued) {
+            // The driver records the start.
+            return Ok(());
+        }
         if agent.state == AgentState::Starting
             && let Some(session) = session
         {

@@ -21,10 +21,10 @@ use crate::notification::{InboxNotification, Need};
 use crate::task::checked_by;
 
 /// The rows that change together.
-struct RunRows {
-    task: Task,
-    agent: Option<Agent>,
-    workflow: WorkflowRun,
+pub(super) struct RunRows {
+    pub task: Task,
+    pub agent: Option<Agent>,
+    pub workflow: WorkflowRun,
 }
 
 /// What the driver does after the commit.
@@ -389,7 +389,11 @@ pub fn titled(task: &Task) -> String {
 pub(super) const SYSTEM: &str = "system";
 
 /// Returns a running run with its task and agent; `None` if the run has ended or `agent` is not its current agent.
-async fn current(tx: &mut Box<dyn Tx>, id: WorkflowId, agent: Option<AgentId>) -> Result<Option<RunRows>, EngineError> {
+pub(super) async fn current(
+    tx: &mut Box<dyn Tx>,
+    id: WorkflowId,
+    agent: Option<AgentId>,
+) -> Result<Option<RunRows>, EngineError> {
     let Some(workflow) = tx.workflow(id).await?.filter(|it| it.state == WorkflowState::Running) else {
         return Ok(None);
     };
