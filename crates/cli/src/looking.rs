@@ -1,6 +1,6 @@
 //! Reports to the daemon that a terminal shows a session, so that it sends no notifications about it meanwhile.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -48,7 +48,7 @@ impl Drop for Looking {
 }
 
 /// Sends one report. A daemon that is away gets the next one.
-fn report(socket: &PathBuf, id: &str, shown: Duration) {
+fn report(socket: &Path, id: &str, shown: Duration) {
     let body = LookRequest { seconds: Some(shown.as_secs()) };
     let body = serde_json::to_vec(&body).expect("plain data");
     let _ = post_blocking(socket, &LookAtSession::of(id), &body, Some(REPORT_TIMEOUT));

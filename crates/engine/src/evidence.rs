@@ -304,7 +304,7 @@ starts = ["exit 75"]
     fn a_dialog_is_reported_once_and_settled_after_two_screens_without_it() {
         let mut state = ScreenMatch::default();
         let asked = (ActivityFact::QuestionAsked, Some("asks: Do you trust it?".to_owned()));
-        assert_eq!(update(&mut state, "Do you trust it?"), [asked.clone()]);
+        assert_eq!(update(&mut state, "Do you trust it?"), std::slice::from_ref(&asked));
         assert_eq!(update(&mut state, "Do you trust it?\n> yes"), []);
         // A redraw erases the dialog for a moment.
         assert_eq!(update(&mut state, ""), []);

@@ -71,6 +71,7 @@ pub fn run(task: &str, status: &str) -> WorkflowRecord {
         step: 0,
         step_name: Some("work".to_owned()),
         error: None,
+        waiting: None,
         approved_by: None,
         created_at: Timestamp::from_millis(0),
         updated_at: Timestamp::from_millis(0),

@@ -110,6 +110,7 @@ pub fn session(id: &str) -> SessionRecord {
         activity_since: None,
         activity_source: None,
         activity_detail: None,
+        activity_until: None,
         unseen: false,
         metadata: Map::new(),
         actions: Vec::new(),

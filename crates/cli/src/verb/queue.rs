@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use coven_api::SessionRecord;
 use coven_api::routes::{Endpoint, KillSession};
-use coven_client::ClientError;
 use coven_domain::session::SessionState;
 use coven_host::home::Home;
 use serde_json::Value;
@@ -70,7 +69,7 @@ fn launched(record: &SessionRecord) -> Result<(), Failure> {
 async fn cancel(home: &Home, id: &str) -> Result<(), Failure> {
     let mut link = DaemonClient::open(home).await?;
     // The launch may have started in this moment; then the session is killed.
-    link.bytes(KillSession::of(id)).await.map_err(ClientError::from)?;
+    link.bytes(KillSession::of(id)).await?;
     let short = format::short_id(id);
     let hint = "Run it with --background to leave it in the queue".to_owned();
     Err(Failure::Interrupted { what: format!("cancelled the launch of session {short}"), hint })
