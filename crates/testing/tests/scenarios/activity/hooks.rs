@@ -1,7 +1,9 @@
 //! The generic hooks of a program that only the config defines.
 
+use std::fs;
+
 use coven_domain::activity::{Activity, ActivitySource};
-use coven_testing::TestHome;
+use coven_testing::{TestHome, process, wait_until};
 use serde_json::json;
 
 use super::{source_and_detail, step};
@@ -80,4 +82,20 @@ fn an_answer_in_the_agents_own_dialog_closes_the_item() {
     home.wait_for_output(&agent, "2\r\n");
     assert!(home.inbox(&format!("?session={agent}")).is_empty());
     home.wait_for_evidence(&agent, Activity::Working);
+}
+
+#[test]
+fn ending_the_waiting_hook_takes_the_item_back() {
+    let home = TestHome::started_with_rules(&json!([]));
+    let id = home.launch_fake(&format!("hook permission wait {PERMISSION} ;; ask 1")).id;
+    let asked = home.wait_for_request(&id);
+
+    let is_hook =
+        |pid: &u32| fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains("hook\0fake"));
+    let hooks: Vec<u32> = home.harness_processes(&id).into_iter().filter(is_hook).collect();
+    hooks.iter().for_each(|pid| process::kill_hard(*pid));
+
+    wait_until("the item is gone", || home.inbox(&format!("?session={id}")).is_empty());
+    home.wait_for_evidence(&id, Activity::Working);
+    home.answer_request(&asked.id, &json!({ "decision": "allow" })).expect_error(409, "already_answered");
 }
