@@ -78,7 +78,12 @@ fn find_problem(home: &TestHome, session: &SessionRecord) -> Option<String> {
     let id = &session.id;
     match session.status.as_str() {
         "killed" if session.exit_code.is_none() => Some(format!("{id} was killed but has not ended")),
-        "created" if session.archived_at.is_none() && !session.actions.iter().any(|action| action == "start") => {
+        // A launch that waits for a limit is settled.
+        "created"
+            if session.archived_at.is_none()
+                && !session.metadata.contains_key("queued")
+                && !session.actions.iter().any(|action| action == "start") =>
+        {
             Some(format!("{id} is still being launched"))
         }
         "running" => {

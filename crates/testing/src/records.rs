@@ -24,6 +24,7 @@ pub struct SessionRecord {
     pub activity_since: Option<String>,
     pub activity_source: Option<String>,
     pub activity_detail: Option<String>,
+    pub activity_until: Option<String>,
     pub unseen: bool,
     pub metadata: Map<String, Value>,
     pub actions: Vec<String>,

@@ -15,6 +15,7 @@ mod default_agent;
 mod document;
 mod inbox;
 mod life;
+mod limits;
 mod live;
 mod mcp;
 mod names;
