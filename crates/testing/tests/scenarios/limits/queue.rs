@@ -41,6 +41,7 @@ fn a_launch_beyond_the_limit_waits_and_follows_in_order() {
     assert_eq!(home.session(&second.id).metadata.get("queued"), None);
     home.kill(&second.id);
     home.wait_for_output(&third.id, "third");
+    home.wait_for_status(&third.id, "running");
     let events = home.events_since("0").items;
     let of_third = |event: &&coven_api::event::EventRecord| event.subject == third.id;
     let kinds: Vec<&str> = events.iter().filter(of_third).map(|event| event.kind.as_str()).collect();
