@@ -50,6 +50,10 @@ async fn something_changed(changes: &mut tokio::sync::watch::Receiver<u64>) {
 async fn tick(engine: &Arc<Engine>, refused: &mut Refused) -> Result<(), EngineError> {
     let limit = u64::from(engine.config.scheduler.max_concurrent_agents);
     loop {
+        // The agent would only wait too, and a task that becomes ready meanwhile may have a higher priority.
+        if engine.launch_queue.len() > 0 {
+            return Ok(());
+        }
         let mut tx = engine.store.begin().await?;
         if tx.tasks_in_progress().await? >= limit {
             return Ok(());
