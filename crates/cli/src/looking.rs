@@ -1,6 +1,6 @@
 //! Reports to the daemon that a terminal shows a session, so that it sends no notifications about it meanwhile.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
