@@ -1,12 +1,14 @@
 //! Claude Code.
 
+mod hooks;
 pub(super) mod print;
+mod settings;
 #[cfg(feature = "trial")]
 mod trial;
 
 use serde_json::json;
 
-use crate::agent::{Acp, Agent, DefaultChoice, Missing, Print, Resume, Terminal};
+use crate::agent::{Acp, Agent, DefaultChoice, Print, Resume, Terminal};
 use crate::launch::{Program, PromptStyle};
 use crate::settings_file::{Form, McpEntry, SettingsFile};
 
@@ -41,8 +43,8 @@ pub const AGENT: Agent = Agent {
         form: Form::JSON,
         entry: |program| json!({"type": "stdio", "command": program, "args": ["mcp"], "env": {}}),
     }),
-    hooks: Err(Missing("not described yet")),
-    rules: None,
+    hooks: Ok(&hooks::HOOKS),
+    rules: Some(include_str!("screen.toml")),
     #[cfg(feature = "trial")]
     trial: Some(trial::TRIAL),
 };
