@@ -1,6 +1,6 @@
 //! The activity of live sessions: collects observations and stores the changes of all sessions in shared transactions.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -58,6 +58,8 @@ pub(crate) struct SessionActivity {
     pub hook_calls: Vec<RequestId>,
     /// The last time at which the agent was known to work.
     worked_at: Option<Timestamp>,
+    /// Requests whose hook waits for the answer, with the agent's own id of the request.
+    pub waiting_hooks: HashMap<RequestId, Option<String>>,
     /// A client shows the session until then.
     watched_until: Option<Timestamp>,
     /// Connections that show the session.
@@ -123,6 +125,14 @@ impl SessionActivity {
         if self.tracker.status().activity == Activity::Working {
             self.worked_at = self.worked_at.max(Some(at));
         }
+    }
+
+    /// Reports whether a call of a hook says something about another tool or subagent than the one that waits for an
+    /// answer: agents run several at a time, and the dialog stays on the screen.
+    pub fn is_beside_a_request(&self, fact: ActivityFact) -> bool {
+        let is_background = self.tracker.background() > 0;
+        !self.waiting_hooks.is_empty()
+            && (fact == ActivityFact::Worked || (fact == ActivityFact::TurnEnded && is_background))
     }
 
     fn is_watched(&self, now: Timestamp) -> bool {

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use coven_domain::activity::{ActivityFact, ActivitySource, Observation};
@@ -80,7 +80,16 @@ impl Engine {
         let Some(hooks) = live.hooks else { return Ok(None) };
         let request = self.handle_hook(&live, hooks, &call).await?;
         match request {
-            Some(request) => self.wait_for_answer(&live, hooks, &call, request, caller.pid()).await,
+            Some(request) => {
+                let (engine, pid) = (self.clone(), caller.pid());
+                // A task, because the connection of a hook that the agent ends is closed before its request is withdrawn.
+                let waiting = runtime::spawn(async move {
+                    let output = engine.wait_for_answer(&live, hooks, &call, request, pid).await;
+                    lock(&live).waiting_hooks.remove(&request);
+                    output
+                });
+                waiting.await.unwrap_or(Err(EngineError::Stopping))
+            }
             None => Ok(None),
         }
     }
@@ -233,7 +242,7 @@ impl Engine {
         call: &HookCall,
     ) -> Result<Option<RequestId>, EngineError> {
         let is_repeated = {
-            let mut activity = live.activity.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut activity = lock(live);
             activity.hooks = HookState::Reporting;
             let is_repeated = activity.hook_calls.contains(&call.id);
             if !is_repeated {
@@ -251,17 +260,21 @@ impl Engine {
                 // A repeated call may wait again for the request that the first one made.
                 HookMeaning::Asked(asked) => {
                     let id = call.id;
-                    let is_answerable = asked.is_answerable;
+                    let (is_answerable, key) = (asked.is_answerable, asked.key.clone());
                     if self.store.request(id).await?.is_none() {
                         self.record_hook_request(live, id, asked, at).await?;
                     }
                     waits_for = is_answerable.then_some(id);
+                    if is_answerable {
+                        lock(live).waiting_hooks.insert(id, key);
+                    }
                 }
                 _ if is_repeated => {}
                 HookMeaning::Started => {}
                 HookMeaning::Conversation { id, transcript } => {
                     self.learn_conversation(live.id, id, transcript).await?
                 }
+                HookMeaning::Activity { fact, .. } if lock(live).is_beside_a_request(fact) => {}
                 HookMeaning::Activity { fact, detail } => {
                     self.observe(live, Observation::new(ActivitySource::Hook, fact, detail.as_deref(), at));
                 }
@@ -417,10 +430,11 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let mut has_settled = false;
         for request in self.pending_hook_requests(live.id).await? {
-            let known_key = match &request.body {
+            let waiting_key = lock(live).waiting_hooks.get(&request.id).cloned().flatten();
+            let known_key = waiting_key.as_deref().or(match &request.body {
                 RequestBody::Permission { tool_call, .. } => tool_call.get("requestKey").and_then(Value::as_str),
                 _ => None,
-            };
+            });
             if key.is_none() || known_key.is_none() || known_key == key {
                 self.withdraw_request(request.id).await?;
                 has_settled = true;
@@ -461,6 +475,10 @@ impl Engine {
         .await
         .map(drop)
     }
+}
+
+fn lock(live: &LiveSession) -> MutexGuard<'_, SessionActivity> {
+    live.activity.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Writes private files; existing ones are replaced.
