@@ -16,6 +16,8 @@ pub const HOOKS: Hooks = Hooks { inject, read, answer };
 /// OpenCode merges this JSON with the config files of the user; lists are joined.
 const CONFIG: &str = "OPENCODE_CONFIG_CONTENT";
 const PLUGIN_FILE: &str = "coven.js";
+/// How the messages of failed connections start.
+const UNREACHABLE: [&str; 3] = ["Cannot connect", "Connection reset", "Unable to connect"];
 const PLUGIN: &str = include_str!("plugin.js");
 
 fn inject(setup: &HookSetup<'_>) -> Result<Injection, String> {
@@ -76,11 +78,17 @@ fn read(event: &str, payload: &Value) -> Vec<HookMeaning> {
 fn status(payload: &Value) -> Option<HookMeaning> {
     let (fact, detail) = match payload["status"]["type"].as_str()? {
         "busy" => (ActivityFact::Worked, None),
-        "retry" => (ActivityFact::LimitReached, text(&payload["status"]["message"])),
+        "retry" => retried(text(&payload["status"]["message"])),
         "idle" => ended(&payload["error"]),
         _ => return None,
     };
     Some(HookMeaning::Activity { fact, detail })
+}
+
+/// Returns what a retry means. OpenCode retries a model that refuses or is overloaded, and one that it cannot reach.
+fn retried(message: Option<String>) -> (ActivityFact, Option<String>) {
+    let is_unreachable = message.as_deref().is_some_and(|message| UNREACHABLE.iter().any(|it| message.starts_with(it)));
+    (if is_unreachable { ActivityFact::Worked } else { ActivityFact::LimitReached }, message)
 }
 
 /// Returns how a turn ended. A turn that the user interrupted has no detail.

@@ -39,7 +39,7 @@ pub const AGENT: Agent = Agent {
         entry: |program| json!({"type": "local", "command": [program, "mcp"], "enabled": true, "timeout": DAY_SECONDS * 1000}),
     }),
     hooks: Ok(&hooks::HOOKS),
-    rules: None,
+    rules: Some(include_str!("screen.toml")),
     #[cfg(feature = "trial")]
     trial: Some(trial::TRIAL),
 };

@@ -31,7 +31,7 @@ pub const AGENT: Agent = Agent {
     }),
     mcp: Err(Missing("coven does not know an MCP server setting of Pi")),
     hooks: Ok(&hooks::HOOKS),
-    rules: None,
+    rules: Some(include_str!("screen.toml")),
     #[cfg(feature = "trial")]
     trial: Some(trial::TRIAL),
 };
