@@ -28,7 +28,7 @@ pub const AGENT: Agent = Agent {
     }),
     mcp: Err(Missing("coven cannot edit YAML; add the server as an extension of Goose by hand")),
     hooks: Err(Missing("hooks can only be added to the user's own plugin folder")),
-    rules: None,
+    rules: Some(include_str!("screen.toml")),
     #[cfg(feature = "trial")]
     trial: Some(trial::TRIAL),
 };

@@ -24,7 +24,7 @@ pub const AGENT: Agent = Agent {
     }),
     mcp: Err(Missing("coven does not know where Kimi Code lists MCP servers; add the server there by hand")),
     hooks: Err(Missing("hooks can only be added to the user's own config file")),
-    rules: None,
+    rules: Some(include_str!("screen.toml")),
     #[cfg(feature = "trial")]
     trial: Some(trial::TRIAL),
 };
