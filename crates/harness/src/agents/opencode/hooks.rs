@@ -125,15 +125,14 @@ fn permission(payload: &Value) -> HookRequestBody {
 
 /// Returns OpenCode's own three answers; it offers "always" only with the patterns to allow.
 fn options(payload: &Value) -> Vec<PermissionOption> {
-    let option =
-        |id: &str, name: String, kind: &str| PermissionOption { id: id.to_owned(), name, kind: kind.to_owned() };
+    let option = |kind: &str, name: String| PermissionOption { id: kind.to_owned(), name, kind: kind.to_owned() };
     let always: Vec<&str> = payload["always"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let mut options = vec![option("once", "Allow once".to_owned(), "allow_once")];
+    let mut options = vec![option("allow_once", "Allow once".to_owned())];
     if !always.is_empty() {
         let name = format!("Allow {} until OpenCode ends", always.join(", "));
-        options.push(option("always", name, "allow_always"));
+        options.push(option("allow_always", name));
     }
-    options.push(option("reject", "Reject".to_owned(), "reject_once"));
+    options.push(option("reject_once", "Reject".to_owned()));
     options
 }
 
@@ -156,12 +155,22 @@ fn questions(payload: &Value) -> Option<Vec<Question>> {
 fn answer(payload: &Value, answer: &HookAnswer<'_>) -> Option<String> {
     let is_question = payload["questions"].is_array();
     let decision = match answer {
-        HookAnswer::Option(option) => json!({ "reply": option.id }),
+        HookAnswer::Option(option) => json!({ "reply": reply(&option.id)? }),
         HookAnswer::Rejected if is_question => json!({ "reject": true }),
         HookAnswer::Rejected => json!({ "reply": "reject" }),
         HookAnswer::Answers(answers) => json!({ "answers": labels(payload["questions"].as_array()?.len(), answers) }),
     };
     Some(decision.to_string())
+}
+
+/// Returns OpenCode's name of an option.
+fn reply(option: &str) -> Option<&'static str> {
+    match option {
+        "allow_once" => Some("once"),
+        "allow_always" => Some("always"),
+        "reject_once" => Some("reject"),
+        _ => None,
+    }
 }
 
 /// Returns the chosen labels and the user's own text for each question.
