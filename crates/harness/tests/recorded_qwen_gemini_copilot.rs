@@ -47,6 +47,7 @@ fn text_of(meaning: &HookMeaning) -> String {
         HookMeaning::Conversation { id, transcript } => {
             format!("conversation {} {}", &id[..8], transcript.as_ref().map_or("-", |path| &path[..12]))
         }
+        HookMeaning::LimitReached { detail, until } => format!("limit_reached {detail:?} {until:?}"),
         HookMeaning::Activity { fact, detail: None } => fact.to_string(),
         HookMeaning::Activity { fact, detail: Some(detail) } => format!("{fact} ({detail})"),
         HookMeaning::Asked(request) => {

@@ -174,7 +174,10 @@ mod tests {
         for args in given {
             let (args, merged) = injected(args, folder.path()).expect("merged");
             assert_eq!(args, ["--settings", "/home/s1/hooks/settings.json", "-c"]);
-            assert_eq!((&merged["model"], &merged["hooks"]["PreCompact"]), (&own["model"], &own["hooks"]["PreCompact"]));
+            assert_eq!(
+                (&merged["model"], &merged["hooks"]["PreCompact"]),
+                (&own["model"], &own["hooks"]["PreCompact"])
+            );
             let stop = merged["hooks"]["Stop"].as_array().expect("a list");
             assert_eq!((stop.len(), &stop[0]), (2, &own["hooks"]["Stop"][0]));
         }
