@@ -389,6 +389,8 @@ impl Engine {
 
     /// Returns the evidence for a session's activity.
     pub async fn why(&self, id: SessionId) -> Result<ActivityEvidence, EngineError> {
+        // While a transaction is open, its observations are neither in the store nor in the session.
+        let _storing = self.activity.storing.lock().await;
         let session = self.session(id).await?;
         let mut observations = self.store.observations(id).await?;
         let (mut hooks, mut background, mut status) = (HookState::Off, 0, session.activity.clone());
