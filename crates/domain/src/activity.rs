@@ -242,11 +242,8 @@ impl ActivityTracker {
 
     /// Applies an observation.
     pub fn observe(&mut self, observation: Observation) -> Verdict {
-        // A dialog that closes before its delay has passed never counts.
-        if observation.fact == ActivityFact::Settled
-            && self.held.as_ref().is_some_and(|held| held.source >= observation.source && held.fact.asks())
-        {
-            self.held = None;
+        if observation.fact == ActivityFact::Settled {
+            self.forget_held(observation.source);
         }
         let Ok(next) = self.status.activity.after(observation.fact) else { return Verdict::Ignored };
         let is_weaker = self.status.source.is_some_and(|current| observation.source > current);
@@ -272,6 +269,13 @@ impl ActivityTracker {
         }
         self.held = None;
         self.apply(next, observation)
+    }
+
+    /// Forgets a dialog that this source reported: one that closes before its delay has passed never counts.
+    pub fn forget_held(&mut self, source: ActivitySource) {
+        if self.held.as_ref().is_some_and(|held| held.source >= source && held.fact.asks()) {
+            self.held = None;
+        }
     }
 
     /// Returns the time at which a held observation takes effect.

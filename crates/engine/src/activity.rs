@@ -105,6 +105,18 @@ impl SessionActivity {
         self.tracker.status()
     }
 
+    /// Forgets a dialog on the screen if a hook or the protocol reported the pending request: the end of that dialog says
+    /// nothing about the request. Returns whether that is so.
+    pub fn forget_screen(&mut self) -> bool {
+        let status = self.tracker.status();
+        let is_stronger = status.source.is_some_and(|source| source < ActivitySource::Signal);
+        let is_other = is_stronger && status.activity.needs_a_human();
+        if is_other {
+            self.tracker.forget_held(ActivitySource::Screen);
+        }
+        is_other
+    }
+
     /// Reports whether the store lacks observations.
     pub const fn has_unstored(&self) -> bool {
         self.is_changed || self.is_being_stored || !self.unstored.is_empty()

@@ -215,7 +215,11 @@ impl Engine {
         let Some(model) = &live.model else { return };
         for (fact, detail) in reader.evaluate(model, Instant::now()) {
             match fact {
-                ActivityFact::Settled => self.observe_settled(live, ActivitySource::Screen),
+                ActivityFact::Settled => {
+                    if !live.activity.lock().unwrap_or_else(PoisonError::into_inner).forget_screen() {
+                        self.observe_settled(live, ActivitySource::Screen);
+                    }
+                }
                 _ => drop(
                     self.observe(live, Observation::new(ActivitySource::Screen, fact, detail.as_deref(), clock::now())),
                 ),

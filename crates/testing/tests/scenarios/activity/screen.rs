@@ -38,6 +38,30 @@ fn a_title_that_rests_counts_again_when_a_dialog_closes() {
 }
 
 #[test]
+fn the_end_of_a_dialog_does_not_close_the_request_of_a_hook() {
+    let home = TestHome::started_with_rules(&all_rules());
+    let permission = r#"{"title":"wants to run: ls","options":[{"id":"y","name":"Yes","kind":"allow_once"}]}"#;
+    let script =
+        format!(r"raw Do you trust it?\n ;; ask 1 ;; raw \e[2J\e[Hwelcome ;; hook permission wait {permission}");
+    let id = home.launch_fake(&script).id;
+    home.wait_for_evidence(&id, Activity::Question);
+    home.type_in(&id, "\r");
+    let asked = home.wait_for_request(&id);
+
+    // Longer than a weaker source needs: another session's dialog opens and closes after this one.
+    let other = home.launch_fake(r"raw Do you trust it?\n ;; ask 1 ;; raw \e[2J\e[Hwelcome ;; ask 2").id;
+    home.wait_for_evidence(&other, Activity::Question);
+    step(&home, &other, Activity::Working);
+    let third = home.launch_fake(r"raw \e]2;- mine\a ;; ask 0 ;; raw Do you trust it? ;; ask 1").id;
+    home.wait_for_evidence(&third, Activity::Idle);
+    step(&home, &third, Activity::Question);
+
+    assert_eq!(home.evidence(&id).activity, Some(Activity::Permission));
+    assert_eq!(home.answer_request(&asked.id, &serde_json::json!({ "decision": "allow" })).status, 200);
+    home.wait_for_output(&id, r#"{"decision":"allow","option":"y"}"#);
+}
+
+#[test]
 fn the_last_screen_of_a_flood_is_evaluated() {
     let home = TestHome::started_with_rules(&all_rules());
     let id = home.launch_fake("flood 3000000 ;; say Do you trust it? ;; hang").id;
