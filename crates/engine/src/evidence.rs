@@ -22,7 +22,7 @@ const DRAWING_TIME: Duration = Duration::from_millis(50);
 /// A fact that a rule found, with its detail.
 pub type Finding = (ActivityFact, Option<String>);
 
-/// Returns the part of the terminal that a signal belongs to and the first rule that matches it.
+/// Returns the first rule that matches a signal.
 pub fn match_signal<'a>(rules: &'a RuleSet, signal: &TerminalSignal) -> Option<Match<'a>> {
     let find = |on, lines: &[&str]| rules.find(&Evidence { on, lines });
     match signal {

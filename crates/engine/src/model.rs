@@ -47,7 +47,7 @@ struct State {
     /// Terminal queries before this offset get no reply: an earlier daemon handled them.
     answers_from: u64,
     replies: Vec<u8>,
-    /// `None` if no one reads the signals.
+    /// `None` if the harness has no rules.
     signals: Option<SignalQueue>,
     buffer: Vec<u8>,
 }

@@ -24,7 +24,7 @@ fn all_rules() -> Value {
     ])
 }
 
-/// Lets the script go on after `ask`, and waits for the activity.
+/// Lets the script continue after `ask`, and waits for the activity.
 #[track_caller]
 fn step(home: &TestHome, id: &str, activity: Activity) -> ActivityResponse {
     home.type_in(id, "\r");

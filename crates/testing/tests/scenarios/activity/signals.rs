@@ -100,7 +100,7 @@ fn hostile_titles_are_cut_cleaned_and_cost_nothing_else() {
         assert!(!detail.chars().any(char::is_control), "{detail:?}");
     }
 
-    // An unfinished title of 10 MB, in another session; nothing of it is kept, and both sessions go on.
+    // An unfinished title of 10 MB, in another session; nothing of it is kept, and both sessions continue.
     let flood = home.launch_fake(r"raw \e]2;*  ;; flood 10000000 ;; raw \a\e]2;* after\a ;; ask 2").id;
     let after = eventually("the title after the flood", || {
         Some(home.evidence(&flood)).filter(|it| it.detail.as_deref() == Some("* after"))
