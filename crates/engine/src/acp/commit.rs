@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use coven_acp::{Effects, TurnChange};
 use coven_domain::activity::{ActivityFact, ActivitySource, Observation};
-use coven_domain::request::{AnsweredBy, Decision, Request, RequestAnswer, RequestSource, RequestState};
+use coven_domain::request::{AnsweredBy, Decision, Request, RequestAnswer, RequestBody, RequestSource, RequestState};
 use coven_domain::{SessionId, Timestamp};
 use coven_holder::clock;
 use coven_host::config::{NotificationKind, Rule};
 use coven_store::{AcpCheckpointUpdate, Change, StoreError, Tx};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::super::Engine;
 use super::super::notification::{InboxNotification, Need};
@@ -146,7 +146,7 @@ impl Engine {
             observe(ActivityFact::Settled, None);
         }
         for pending in permissions.iter().filter(|it| it.is_pending()) {
-            observe(ActivityFact::PermissionAsked, Some(&pending.title));
+            observe(ActivityFact::PermissionAsked, Some(&wanted(pending)));
         }
         for turn in &effects.turns {
             if let TurnChange::Ended { stop_reason } = turn {
@@ -217,4 +217,22 @@ pub(super) async fn write_effects(
         tx.record(Change::EventOnly { kind: kind.to_owned(), subject: id.to_string(), payload }, now).await?;
     }
     Ok(())
+}
+
+/// Says what the agent wants to do, by the kind of its tool call.
+fn wanted(permission: &Request) -> String {
+    let kind = match &permission.body {
+        RequestBody::Permission { tool_call, .. } => tool_call.get("kind").and_then(Value::as_str),
+        RequestBody::Question { .. } | RequestBody::Input { .. } => None,
+    };
+    let verb = match kind {
+        Some("execute") => "wants to run",
+        Some("edit") => "wants to edit",
+        Some("delete") => "wants to delete",
+        Some("move") => "wants to move",
+        Some("read") => "wants to read",
+        Some("fetch") => "wants to fetch",
+        _ => "wants",
+    };
+    format!("{verb}: {}", permission.title)
 }

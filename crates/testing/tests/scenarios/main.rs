@@ -2,6 +2,7 @@
 //! command line.
 
 mod activity;
+mod activity_views;
 mod advice;
 mod agent;
 mod agent_args;

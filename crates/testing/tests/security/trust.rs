@@ -64,6 +64,7 @@ fn a_home_with_only_settings_works_without_the_dangerous_ones() {
     config["http"] = json!({ "listen": format!("127.0.0.1:{}", free_port()) });
     config["scheduler"] = json!({ "autoStart": true });
     config["mcp"] = json!({ "allowControl": true });
+    config["notifications"] = json!({ "desktop": false, "command": ["evil", "now"] });
     config["sessions"] = json!({ "killGraceSeconds": 2.5 });
     home.configure(config);
     home.forget_trust();
@@ -77,6 +78,8 @@ fn a_home_with_only_settings_works_without_the_dangerous_ones() {
     assert_eq!(shown["harnesses"], json!({}));
     assert_eq!(shown["permissions"]["default"], "ask");
     assert_eq!(shown["scheduler"]["autoStart"], false);
+    assert_eq!(shown["notifications"]["command"], json!([]));
+    assert_eq!(shown["notifications"]["desktop"], false, "what only silences is in force");
     assert_eq!(shown["mcp"]["allowControl"], false);
     assert_eq!(shown["sessions"]["killGraceSeconds"], 2.5, "harmless settings apply");
 
