@@ -13,6 +13,7 @@ use coven_api::session::{CreateSessionRequest, InputRequest, ListSessionsQuery};
 use coven_api::{List, SessionRecord};
 use coven_client::Client;
 use coven_domain::SessionId;
+use coven_domain::activity::Activity;
 use coven_domain::session::Channel;
 use rmcp::model::CallToolResult;
 use serde_json::json;
@@ -143,7 +144,7 @@ fn environment() -> BTreeMap<String, String> {
 fn line(session: &SessionRecord) -> String {
     let short = session.id.short();
     let mut text = format!("{short}  {}  {}  {}  {}", session.status, session.harness, session.cwd, session.title);
-    if let Some(activity) = session.activity {
+    if let Some(activity) = session.activity.filter(|activity| *activity != Activity::Unknown) {
         text.push_str(&format!("  {activity}"));
         if let Some(detail) = &session.activity_detail {
             text.push_str(&format!(": {detail}"));

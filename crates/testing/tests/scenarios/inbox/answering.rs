@@ -129,7 +129,7 @@ fn the_command_line_lists_shows_and_answers_question_sets() {
     home.coven(&["inbox", "answer", &first]).expect_failure(2);
     let fourth = ask(&home, "Fourth?");
     let refusal = home.coven(&["inbox", "answer", &fourth, "allow"]).expect_failure(2);
-    assert!(refusal.contains("takes answers or reject"), "{refusal}");
+    assert!(refusal.contains("no option \"allow\". Choose from"), "{refusal}");
     home.coven(&["inbox", "answer", &fourth, "--option", "ZZZ"]).expect_failure(2);
     assert_eq!(home.coven(&["inbox", "answer", &fourth, "--option", "A", "--reason", "x"]).code, 2);
     home.coven(&["inbox", "answer", UNKNOWN_ID, "--reject"]).expect_failure(3);

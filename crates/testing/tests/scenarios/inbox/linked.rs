@@ -65,7 +65,7 @@ fn permission_requests_and_question_sets_are_one_list_oldest_first() {
 
     assert_eq!(ids, [first, second.clone(), third]);
     let refusal = home.coven(&["inbox", "answer", &second, "--option", "A"]).expect_failure(2);
-    assert!(refusal.contains("takes option or decision"), "{refusal}");
+    assert!(refusal.contains("no option \"A\"") && refusal.contains("allow, deny or one of"), "{refusal}");
     home.coven(&["inbox", "answer", &second, "allow"]).expect_success();
     home.wait_for_text(&session, "chose:");
 }
