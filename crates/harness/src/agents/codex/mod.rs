@@ -1,12 +1,13 @@
 //! Codex.
 
+mod hooks;
 mod print;
 #[cfg(feature = "trial")]
 mod trial;
 
 use serde_json::json;
 
-use crate::agent::{Acp, Agent, DefaultChoice, Missing, Print, Resume, Terminal};
+use crate::agent::{Acp, Agent, DefaultChoice, Print, Resume, Terminal};
 use crate::launch::{Program, PromptStyle};
 use crate::settings_file::{DAY_SECONDS, Form, McpEntry, SettingsFile};
 
@@ -49,8 +50,8 @@ pub const AGENT: Agent = Agent {
             })
         },
     }),
-    hooks: Err(Missing("not described yet")),
-    rules: None,
+    hooks: Ok(&hooks::HOOKS),
+    rules: Some(include_str!("screen.toml")),
     #[cfg(feature = "trial")]
     trial: Some(trial::TRIAL),
 };
