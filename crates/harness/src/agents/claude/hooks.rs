@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::settings;
 use crate::hooks::{HookAnswer, HookMeaning, HookRequest, HookRequestBody, Hooks};
 
-pub(super) const HOOKS: Hooks = Hooks { inject: settings::inject, read, answer };
+pub(super) static HOOKS: Hooks = Hooks { inject: settings::inject, read, answer };
 
 const QUESTION_TOOL: &str = "AskUserQuestion";
 const PLAN_TOOL: &str = "ExitPlanMode";
@@ -238,3 +238,6 @@ fn doing(payload: &Value) -> String {
     let (_, verb, object) = deed(payload);
     if object.is_empty() { verb.to_owned() } else { format!("{verb}: {object}") }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::hooks::{HookAnswer, HookMeaning, HookRequest, HookRequestBody, HookSetup, Hooks, Injection};
 
-pub(super) const HOOKS: Hooks = Hooks { inject, read, answer };
+pub(super) static HOOKS: Hooks = Hooks { inject, read, answer };
 
 /// The events, and their names in the state of hooks.
 const EVENTS: [(&str, &str); 6] = [
@@ -54,8 +54,10 @@ fn inject(setup: &HookSetup<'_>) -> Result<Injection, String> {
 /// Reports whether the arguments set hooks: two sources on the command line replace each other.
 fn has_hooks(args: &[String]) -> bool {
     let is_setting = |text: &str| text.trim_start().starts_with("hooks");
-    let follows_flag = args.windows(2).any(|pair| matches!(pair[0].as_str(), "-c" | "--config") && is_setting(&pair[1]));
-    let joined = |arg: &String| arg.strip_prefix("--config=").or_else(|| arg.strip_prefix("-c")).is_some_and(is_setting);
+    let follows_flag =
+        args.windows(2).any(|pair| matches!(pair[0].as_str(), "-c" | "--config") && is_setting(&pair[1]));
+    let joined =
+        |arg: &String| arg.strip_prefix("--config=").or_else(|| arg.strip_prefix("-c")).is_some_and(is_setting);
     follows_flag || args.iter().any(joined)
 }
 
@@ -124,7 +126,8 @@ mod tests {
     fn injected(args: &[&str]) -> Result<Vec<String>, String> {
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
         let here = Path::new("/opt/coven");
-        inject(&HookSetup { coven: here, folder: here, args: &args, env: &BTreeMap::new(), cwd: here }).map(|it| it.args)
+        inject(&HookSetup { coven: here, folder: here, args: &args, env: &BTreeMap::new(), cwd: here })
+            .map(|it| it.args)
     }
 
     #[test]
@@ -138,7 +141,11 @@ mod tests {
     fn hooks_are_passed_before_the_arguments_of_the_user() {
         let args = injected(&["-c", "model=\"x\""]).expect("injected");
         assert_eq!(args[args.len() - 2..], ["-c", "model=\"x\""]);
-        assert!(args.contains(&r#"hooks.Stop=[{hooks=[{type="command",command="'/opt/coven' hook codex Stop"}]}]"#.to_owned()));
+        assert!(
+            args.contains(
+                &r#"hooks.Stop=[{hooks=[{type="command",command="'/opt/coven' hook codex Stop"}]}]"#.to_owned()
+            )
+        );
         let state = args.iter().find(|arg| arg.starts_with("hooks.state=")).expect("the hashes");
         assert!(EVENTS.iter().all(|(_, name)| state.contains(&format!(":{name}:0:0"))), "{state}");
         assert!(args.iter().all(|arg| !arg.contains("bypass")));
@@ -153,5 +160,64 @@ mod tests {
             let error = injected(args).expect_err("not merged");
             assert!(error.contains("contain hooks"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_recorded_session_becomes_facts() {
+        let mut facts = Vec::new();
+        for line in include_str!("../../../tests/codex/session.jsonl").lines() {
+            let call: Value = serde_json::from_str(line).expect("a recorded call");
+            for meaning in read(call["event"].as_str().expect("an event"), &call["payload"]) {
+                match meaning {
+                    HookMeaning::Activity { fact, detail } => facts.push((fact, detail)),
+                    HookMeaning::Asked(request) => {
+                        assert!(!request.is_answerable);
+                        let HookRequestBody::Permission { title, .. } = request.body else { panic!("{line}") };
+                        facts.push((ActivityFact::PermissionAsked, Some(title)));
+                    }
+                    HookMeaning::Conversation { transcript, .. } => assert!(transcript.is_some()),
+                    HookMeaning::Started => {}
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        let expected = [
+            (ActivityFact::Worked, None),
+            (ActivityFact::Worked, Some("runs: touch x3")),
+            (ActivityFact::PermissionAsked, Some("wants to run: touch x3")),
+            (ActivityFact::Worked, None),
+            (ActivityFact::TurnEnded, None),
+            (ActivityFact::Worked, None),
+            (ActivityFact::Worked, None),
+        ];
+        assert_eq!(facts, expected.map(|(fact, detail)| (fact, detail.map(str::to_owned))));
+    }
+
+    #[test]
+    fn screens_and_signals_are_recognised() {
+        use crate::rules::RuleMeaning::{Limited, Permission, Question, Resting, Working};
+        use crate::rules::{Evidence, RuleInput, RuleSet};
+        let rules = RuleSet::parse(include_str!("screen.toml")).expect("valid rules");
+        let found = |on, lines: &[&str]| rules.find(&Evidence { on, lines }).map(|found| found.rule.means);
+        for (screen, expected) in [
+            (include_str!("../../../tests/codex/permission.txt"), Some(Permission)),
+            (include_str!("../../../tests/codex/hooks.txt"), Some(Question)),
+            (include_str!("../../../tests/codex/limit.txt"), Some(Limited)),
+            (include_str!("../../../tests/codex/idle.txt"), None),
+        ] {
+            let lines: Vec<&str> = screen.lines().collect();
+            assert_eq!(found(RuleInput::Screen, &lines), expected, "{screen}");
+        }
+        for (title, expected) in [
+            ("⠋ Starting | shop", Some(Working)),
+            ("⠴ Working | shop", Some(Working)),
+            ("[ ! ] Action Required | shop", Some(Permission)),
+            ("Ready | shop", Some(Resting)),
+            ("shop", None),
+        ] {
+            assert_eq!(found(RuleInput::Title, &[title]), expected, "{title}");
+        }
+        assert_eq!(found(RuleInput::Notification, &["Approval requested: touch x1"]), Some(Permission));
+        assert_eq!(found(RuleInput::Notification, &["done"]), None);
     }
 }
