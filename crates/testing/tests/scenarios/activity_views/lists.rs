@@ -62,7 +62,7 @@ fn sessions_that_need_the_user_come_first_and_can_be_filtered() {
         let records: Vec<SessionRecord> = home.items(&["sessions", "--json", "--activity", filter]);
         records.into_iter().map(|it| it.id).collect()
     };
-    assert_eq!(found("permission"), [asks.clone()]);
+    assert_eq!(found("permission"), std::slice::from_ref(&asks));
     assert_eq!(found("idle,permission"), [rests.clone(), asks.clone()], "newest first");
     assert_eq!(found("question"), [""; 0]);
     let wrong = home.coven(&["sessions", "--activity", "asleep"]);
