@@ -1,5 +1,6 @@
 //! Tasks with runs: claims, worktrees, workflows, review, merge, recovery.
 
+mod activity;
 mod changes;
 mod environment;
 mod merging;
