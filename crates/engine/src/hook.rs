@@ -78,20 +78,18 @@ impl Engine {
         caller.ensure_in(session).inspect_err(|error| tracing::warn!(%error, event = call.event, "rejected a hook"))?;
         let live = self.adopted_session(session).await?;
         let Some(hooks) = live.hooks else { return Ok(None) };
-        let request = self.handle_hook(&live, hooks, &call).await?;
-        match request {
-            Some(request) => {
-                let (engine, pid) = (self.clone(), caller.pid());
-                // A task, because the connection of a hook that the agent ends is closed before its request is withdrawn.
-                let waiting = runtime::spawn(async move {
-                    let output = engine.wait_for_answer(&live, hooks, &call, request, pid).await;
-                    lock(&live).waiting_hooks.remove(&request);
-                    output
-                });
-                waiting.await.unwrap_or(Err(EngineError::Stopping))
-            }
-            None => Ok(None),
-        }
+        let (engine, pid) = (self.clone(), caller.pid());
+        // A task, because the connection of a hook that the agent ends is closed before its request is withdrawn.
+        let handling = runtime::spawn(async move {
+            let output = match engine.handle_hook(&live, hooks, &call).await {
+                Ok(Some(request)) => engine.wait_for_answer(&live, hooks, &call, request, pid).await,
+                Ok(None) => Ok(None),
+                Err(error) => Err(error),
+            };
+            lock(&live).waiting_hooks.remove(&call.id);
+            output
+        });
+        handling.await.unwrap_or(Err(EngineError::Stopping))
     }
 
     /// Returns a live session. Waits until it is adopted: an agent calls hooks as soon as it is running, and hooks that wait

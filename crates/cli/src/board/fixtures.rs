@@ -73,7 +73,6 @@ pub fn run(task: &str, status: &str) -> WorkflowRecord {
         error: None,
         waiting: None,
         approved_by: None,
-        waiting: None,
         created_at: Timestamp::from_millis(0),
         updated_at: Timestamp::from_millis(0),
         ended_at: None,

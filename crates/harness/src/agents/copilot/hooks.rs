@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::agents::gemini::hooks::{did, quoted};
 use crate::hooks::{HookMeaning, HookRequest, HookRequestBody, HookSetup, Hooks, Injection};
 
-pub const HOOKS: Hooks = Hooks { inject, read, answer: |_, _| None };
+pub(super) static HOOKS: Hooks = Hooks { inject, read, answer: |_, _| None };
 
 const TIMEOUT_SECONDS: u64 = 5;
 const EVENTS: &[&str] =

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::hooks::{HookMeaning, HookRequest, HookRequestBody, HookSetup, Hooks, Injection};
 
-pub const HOOKS: Hooks = Hooks { inject, read, answer: |_, _| None };
+pub(super) static HOOKS: Hooks = Hooks { inject, read, answer: |_, _| None };
 
 const VARIABLE: &str = "GEMINI_CLI_SYSTEM_DEFAULTS_PATH";
 const FILE: &str = "system-defaults.json";

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::hooks::{HookAnswer, HookMeaning, HookRequest, HookRequestBody, HookSetup, Hooks, Injection};
 
-pub const HOOKS: Hooks = Hooks { inject, read, answer };
+pub(super) static HOOKS: Hooks = Hooks { inject, read, answer };
 
 /// OpenCode merges this JSON with the config files of the user; lists are joined.
 const CONFIG: &str = "OPENCODE_CONFIG_CONTENT";

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::hooks::{HookMeaning, HookSetup, Hooks, Injection};
 
-pub const HOOKS: Hooks = Hooks { inject, read, answer: |_, _| None };
+pub(super) static HOOKS: Hooks = Hooks { inject, read, answer: |_, _| None };
 
 const EXTENSION_FILE: &str = "coven.js";
 const EXTENSION: &str = include_str!("extension.js");

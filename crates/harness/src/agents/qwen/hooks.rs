@@ -13,7 +13,7 @@ use crate::hooks::{
     ANSWER_FILE, HookAnswer, HookMeaning, HookRequest, HookRequestBody, HookSetup, Hooks, Injection, REPORT_FILE,
 };
 
-pub const HOOKS: Hooks = Hooks { inject, read, answer };
+pub(super) static HOOKS: Hooks = Hooks { inject, read, answer };
 
 const VARIABLE: &str = "QWEN_CODE_SYSTEM_DEFAULTS_PATH";
 const FILE: &str = "system-defaults.json";
