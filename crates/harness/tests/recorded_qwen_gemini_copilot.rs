@@ -9,7 +9,7 @@ use coven_domain::request::PermissionOption;
 use coven_harness::agents;
 use coven_harness::hooks::{HookAnswer, HookMeaning, HookRequestBody, HookSetup, Hooks, Injection};
 use coven_harness::rules::{Evidence, RuleInput, RuleSet};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn fixture(name: &str) -> String {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name);
@@ -125,10 +125,13 @@ fn answers_to_qwen_name_the_request() {
     let request = lines("qwen/reports.jsonl").into_iter().find(|line| line["type"] == "control_request");
     let request = request.expect("a recorded request");
     let option = |kind: &str| PermissionOption { id: kind.to_owned(), name: String::new(), kind: kind.to_owned() };
-    let answer = |answer: HookAnswer<'_>| (hooks("qwen").answer)(&request, &answer);
+    let answer = |answer: HookAnswer<'_>| {
+        let line = (hooks("qwen").answer)(&request, &answer)?;
+        Some(serde_json::from_str::<Value>(&line).expect("JSON"))
+    };
     let written = |is_allowed: bool| {
         let id = "49c500d2-618f-452c-becd-ae458c67e7c2";
-        Some(format!(r#"{{"allowed":{is_allowed},"request_id":"{id}","type":"confirmation_response"}}"#))
+        Some(json!({ "type": "confirmation_response", "request_id": id, "allowed": is_allowed }))
     };
     assert_eq!(answer(HookAnswer::Option(&option("allow_once"))), written(true));
     assert_eq!(answer(HookAnswer::Option(&option("reject_once"))), written(false));

@@ -32,6 +32,7 @@ pub enum RulesVerb {
   coven harness rules list shell
   coven harness rules list claude --json")]
     List {
+        /// Harness id
         #[arg(value_name = "HARNESS", value_parser = NonEmptyStringValueParser::new())]
         harness: String,
         /// Print JSON

@@ -42,9 +42,11 @@ fn main() -> ExitCode {
         }
         // Connects to a socket as another user and prints the response.
         Some("--knock") => return knock(Path::new(&words[1])),
-        // Agents expect the prompt after `--`.
-        Some("--") => drop(words.remove(0)),
         _ => {}
+    }
+    // Agents expect the prompt after `--`; the arguments before it are for hooks.
+    if let Some(dashes) = words.iter().position(|word| word == "--") {
+        words.drain(..=dashes);
     }
     let script = words.join(" ");
     match script.split(";;").map(str::trim).filter(|command| !command.is_empty()).try_for_each(run_command) {
