@@ -32,11 +32,20 @@ fn body(item: &InboxItem, answer: Option<String>, reply: ReplyArgs) -> Result<An
         InboxKind::Question | InboxKind::QuestionSet => questions(item, answer, reply),
         // Never type a flag's name into a terminal.
         InboxKind::Terminal if reply.is_rejection() => Err(unfit(item)),
-        InboxKind::Terminal | InboxKind::Merge | InboxKind::Blocked => match answer.or_else(|| only_word(&reply)) {
+        InboxKind::Merge | InboxKind::Blocked => task(item, answer, reply),
+        InboxKind::Terminal => match answer.or_else(|| only_word(&reply)) {
             Some(word) => Ok(AnswerRequest { option: Some(word), reason: reply.reason, ..AnswerRequest::default() }),
             None => Err(unfit(item)),
         },
     }
+}
+
+/// A task takes one of its options, or a decision that stands for one of them.
+fn task(item: &InboxItem, answer: Option<String>, reply: ReplyArgs) -> Result<AnswerRequest, Failure> {
+    let Some(word) = answer.or_else(|| only_word(&reply)) else { return Err(unfit(item)) };
+    let is_decision = matches!(word.as_str(), "allow" | "deny");
+    let (decision, option) = if is_decision { (Some(word), None) } else { (None, Some(word)) };
+    Ok(AnswerRequest { decision, option, reason: reply.reason, ..AnswerRequest::default() })
 }
 
 /// Returns the word that stands for all flags, if there is one.

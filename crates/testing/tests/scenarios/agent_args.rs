@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use crate::chat::{home_with, spawn};
 
-/// Starts a home in a Git repository, with an agent that prints its arguments.
-fn home_with_config(config: Value) -> TestHome {
+/// Starts a home in a Git repository, with an agent that prints its arguments and gets no hooks.
+fn home_with_config(mut config: Value) -> TestHome {
+    config["sessions"] = json!({ "hooks": false });
     let home = TestHome::in_repository(config);
     home.write_agent("codex", "#!/bin/sh\necho \"got:$*:\"\n");
     home.start();

@@ -38,7 +38,7 @@ fn an_agent_from_the_config_runs_over_every_channel() {
 fn a_wrapper_can_be_based_on_a_built_in_agent() {
     let wrapped =
         json!({ "like": "claude", "program": "my-claude", "args": ["--model", "opus"], "env": { "MODE": "quiet" } });
-    let home = TestHome::in_repository(json!({ "harnesses": { "wrapped": wrapped } }));
+    let home = TestHome::in_repository(json!({ "harnesses": { "wrapped": wrapped }, "sessions": { "hooks": false } }));
     home.write_agent("my-claude", "#!/bin/sh\necho \"got:$MODE $*:\"\n");
     home.start();
 

@@ -97,7 +97,7 @@ fn life_12_the_harness_runs_on_a_terminal_from_argv_without_shell_expansion() {
     assert_eq!(home.log_text(&session.id), format!("size:24x80\r\n{text}\r\n"));
     assert!(!home.project().join("pwned").exists());
     let session = home.run_to_end("args ;; say two\nlines");
-    assert!(home.log_text(&session.id).contains(r#"["--", "args ;; say two\nlines"]"#));
+    assert!(home.log_text(&session.id).contains(r#""--", "args ;; say two\nlines"]"#));
 }
 
 #[test]

@@ -91,8 +91,9 @@ fn a_limited_agent_does_not_use_up_the_timeout_of_its_step() {
     let wait = eventually("the step waits", || home.task(&id).run?.waiting);
     assert_eq!((wait.cause, wait.detail.as_deref()), (WaitCause::Limit, Some("usage limit: try again in 2 hours")));
     assert_eq!(wait.until.expect("it says when").since(wait.since).as_secs(), 7200);
-    let record = home.session(&session);
-    assert_eq!(record.activity_until, wait.until.map(|until| until.to_string()));
+    // The record is stored a moment after the step sees the activity.
+    let until = eventually("the record says when", || home.session(&session).activity_until);
+    assert_eq!(Some(until), wait.until.map(|until| until.to_string()));
     let page = home.coven(&["task", "show", &id]).expect_success();
     assert!(page.contains("waits       for a limit to reset, 1h more (until "), "{page}");
     assert_eq!(home.run_of(&id).steps[0].status.as_str(), "waiting");
