@@ -80,6 +80,10 @@ pub struct Rule {
     /// Number of screen lines to read, counted from the last line with text. Default: 20.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bottom: Option<usize>,
+    /// Number of screen lines with text to read, counted from the last one, instead of `bottom`. For screens with a varying
+    /// number of empty lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_lines: Option<usize>,
     /// What to show, such as `asks to trust this folder`. `{line}` is the first matching line, `{before}` and `{after}` are
     /// the lines around it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -191,8 +195,10 @@ impl Rule {
             Err(format!("{}: add a text to all, any or starts", self.name))
         } else if texts.clone().any(|text| text.trim().is_empty()) {
             Err(format!("{}: an empty text matches everything", self.name))
-        } else if self.bottom == Some(0) {
-            Err(format!("{}: bottom must be at least 1", self.name))
+        } else if self.bottom == Some(0) || self.last_lines == Some(0) {
+            Err(format!("{}: bottom and last_lines must be at least 1", self.name))
+        } else if self.bottom.is_some() && self.last_lines.is_some() {
+            Err(format!("{}: set either bottom or last_lines", self.name))
         } else {
             Ok(())
         }
@@ -206,8 +212,12 @@ impl Rule {
         }
         let lines: Vec<&str> = evidence.lines.iter().map(|line| unboxed(line)).collect();
         let end = lines.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1);
-        let start = match self.on {
-            RuleInput::Screen => end.saturating_sub(self.bottom.unwrap_or(DEFAULT_BOTTOM)),
+        let start = match (self.on, self.last_lines) {
+            (RuleInput::Screen, Some(count)) => {
+                let mut with_text = (0..end).rev().filter(|at| !lines[*at].is_empty());
+                with_text.nth(count - 1).unwrap_or(0)
+            }
+            (RuleInput::Screen, None) => end.saturating_sub(self.bottom.unwrap_or(DEFAULT_BOTTOM)),
             _ => 0,
         };
         let lines = &lines[start..end];
@@ -308,6 +318,14 @@ starts = ["◐", "◑"]
         assert_eq!(find(&rules, RuleInput::Screen, &scrolled), None, "only the last lines count");
         assert_eq!(find(&rules, RuleInput::Title, &["◐ fix it"]), Some(("spinner", None)));
         assert_eq!(find(&rules, RuleInput::Title, &["fix ◐ it"]), None);
+    }
+
+    #[test]
+    fn empty_lines_do_not_count_as_last_lines() {
+        let text = "tested_with = \"1\"\n[[rule]]\nname = \"limit\"\non = \"screen\"\nmeans = \"limited\"\nall = [\"429\"]\nlast_lines = 2";
+        let rules = RuleSet::parse(text).expect("valid rules");
+        assert!(find(&rules, RuleInput::Screen, &["429", "", "", "", "> ", ""]).is_some());
+        assert!(find(&rules, RuleInput::Screen, &["429", "", "answer", "", "> "]).is_none());
     }
 
     #[test]

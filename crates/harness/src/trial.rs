@@ -248,8 +248,10 @@ pub struct ActivityTrial {
     pub has_answers: bool,
     /// How the agent's question is answered; `None` if it has no tool for questions.
     pub question: Option<Question>,
-    /// Keys that interrupt a turn.
-    pub interrupt: &'static str,
+    /// Keys that interrupt a turn, one after the other.
+    pub interrupt: &'static [&'static str],
+    /// The agent reports or shows that the model refused a request.
+    pub shows_limits: bool,
     /// At most one step may be unknown.
     pub is_bound: bool,
     pub limit: Option<&'static str>,
@@ -272,7 +274,8 @@ impl ActivityTrial {
         accept: "\r",
         has_answers: false,
         question: None,
-        interrupt: "\x1b",
+        interrupt: &["\x1b"],
+        shows_limits: true,
         is_bound: false,
         limit: None,
     };

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: the project's benchmarks. Each figure is a ratio to a baseline measured in the same round.
 
 mod acp_agent;
+mod activity;
 mod agents;
 mod attach;
 mod capture;
@@ -83,6 +84,7 @@ enum Figure {
     Conversations,
     Tasks,
     Wire,
+    Activity,
 }
 
 /// Settings shared by all figures.
@@ -190,6 +192,7 @@ impl Figure {
             Figure::Conversations => conversations::measure(bench),
             Figure::Tasks => tasks::measure(bench),
             Figure::Wire => wire::measure(bench),
+            Figure::Activity => activity::measure(bench),
         }
     }
 }

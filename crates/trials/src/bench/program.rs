@@ -11,9 +11,9 @@ use std::time::Instant;
 use clap::Subcommand;
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
-use super::BenchResult;
 use super::pattern::{BANNER, Kind, Pattern};
 use super::pty::{self, Terminal};
+use super::{BenchResult, activity};
 
 #[derive(Debug, Subcommand)]
 pub enum Program {
@@ -44,6 +44,18 @@ pub enum Program {
     /// Serve ACP on standard input and output.
     #[command(hide = true)]
     AcpAgent,
+    /// Time hooks and write the result to a file.
+    #[command(hide = true)]
+    HookTimes { rounds: usize, calls: usize, report: PathBuf },
+    /// Ask for permission whenever the folder has an order.
+    #[command(hide = true)]
+    Ask { folder: PathBuf },
+    /// Wait for an answer in a file.
+    #[command(hide = true)]
+    FileHook { folder: PathBuf },
+    /// Change the title so many times a second.
+    #[command(hide = true)]
+    Titles { per_second: u32 },
 }
 
 impl Program {
@@ -56,6 +68,10 @@ impl Program {
             Program::Interruptible { control } => interruptible(&control),
             Program::Redraw => redraw(),
             Program::AcpAgent => super::acp_agent::run(),
+            Program::HookTimes { rounds, calls, report } => activity::hook_times(rounds, calls, &report),
+            Program::Ask { folder } => activity::ask(&folder),
+            Program::FileHook { folder } => activity::file_hook(&folder),
+            Program::Titles { per_second } => activity::titles(per_second),
         };
         match outcome {
             Ok(()) => ExitCode::SUCCESS,

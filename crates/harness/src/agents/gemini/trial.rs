@@ -23,7 +23,11 @@ pub const TRIAL: Trial = Trial {
     }],
     print: Some(PrintTrial::USUAL),
     mcp: Some(McpTrial::new("mcp_coven_ask_user_questions", &["--yolo", "-p"])),
-    activity: Some(ActivityTrial::USUAL),
+    activity: Some(ActivityTrial {
+        shows_limits: false,
+        limit: Some("shows nothing while it repeats a refused request, so coven reports working"),
+        ..ActivityTrial::USUAL
+    }),
 };
 
 fn settings(at: &Surroundings) -> Settings {

@@ -18,7 +18,7 @@ pub const TRIAL: Trial = Trial {
     activity: Some(ActivityTrial {
         has_answers: true,
         question: Some(Question::Inbox),
-        interrupt: "\x1b\x1b",
+        interrupt: &["\x1b", "\x1b"],
         is_bound: true,
         ..ActivityTrial::USUAL
     }),

@@ -89,6 +89,8 @@ mod trial {
         let settings = json!({
             "security": { "auth": { "selectedType": "openai" } },
             "general": { "enableAutoUpdate": false },
+            // Without it, a refused request is repeated for a minute and more.
+            "model": { "generationConfig": { "maxRetries": 0 } },
             "privacy": { "usageStatisticsEnabled": false },
         });
         Settings {
