@@ -222,8 +222,8 @@ pub struct ActivityTracker {
     background: u32,
     /// The turn ended while background tasks were running.
     is_turn_over: bool,
-    /// The newest observation that waits for a stronger source to stay silent.
-    held: Option<Observation>,
+    /// Observations that wait for a stronger source to stay silent: at most one per source, strongest first.
+    held: Vec<Observation>,
 }
 
 impl ActivityTracker {
@@ -254,41 +254,38 @@ impl ActivityTracker {
                 && next.needs_a_human();
             if next == self.status.activity || is_same_dialog {
                 // Both agree, so an earlier contradiction of the weaker source is void.
-                if self.held.as_ref().is_some_and(|held| held.source >= observation.source) {
-                    self.held = None;
-                }
+                self.held.retain(|held| held.source < observation.source);
                 return Verdict::Confirmed;
             }
             // A repetition does not start the delay again.
-            let is_repeated = self.held.as_ref().is_some_and(|held| held.fact == observation.fact);
-            let is_stronger_held = self.held.as_ref().is_some_and(|held| held.source < observation.source);
-            if !is_repeated && !is_stronger_held {
-                self.held = Some(observation);
+            let is_repeated = |held: &Observation| held.source == observation.source && held.fact == observation.fact;
+            if !self.held.iter().any(is_repeated) {
+                // What weaker sources said before is void; what stronger ones said takes effect first.
+                self.held.retain(|held| held.source < observation.source);
+                self.held.push(observation);
             }
             return Verdict::Held;
         }
-        self.held = None;
+        self.held.clear();
         self.apply(next, observation)
     }
 
     /// Forgets a dialog that this source reported: one that closes before its delay has passed never counts.
     pub fn forget_held(&mut self, source: ActivitySource) {
-        if self.held.as_ref().is_some_and(|held| held.source >= source && held.fact.asks()) {
-            self.held = None;
-        }
+        self.held.retain(|held| held.source < source || !held.fact.asks());
     }
 
-    /// Returns the time at which a held observation takes effect.
+    /// Returns the time at which the next held observation takes effect.
     pub fn due_at(&self) -> Option<Timestamp> {
-        self.held.as_ref().map(|held| held.at.after(OVERRIDE_DELAY))
+        self.held.first().map(|held| held.at.after(OVERRIDE_DELAY))
     }
 
-    /// Applies the held observation if it is due. Returns it with its verdict.
+    /// Applies the next held observation if it is due. Returns it with its verdict.
     pub fn apply_due(&mut self, now: Timestamp) -> Option<(Observation, Verdict)> {
         if self.due_at()? > now {
             return None;
         }
-        let held = self.held.take()?;
+        let held = self.held.remove(0);
         let next = self.status.activity.after(held.fact).ok()?;
         let verdict = self.apply(next, held.clone());
         Some((held, verdict))
@@ -411,6 +408,20 @@ mod tests {
         let (held, verdict) = it.apply_due(at(500)).expect("the delay has passed");
         assert_eq!((held.at, verdict), (at(100), Verdict::Changed));
         assert_eq!((it.status().activity, it.status().source), (Activity::Idle, Some(Signal)));
+    }
+
+    #[test]
+    fn a_screen_that_says_more_than_the_title_counts_after_it() {
+        // The title rests, and the screen shows that a limit was reached.
+        let mut it = tracker(&[(Hook, Worked, 0), (Signal, Rested, 100), (Screen, LimitReached, 110)]);
+        it.apply_due(at(500)).expect("the title");
+        assert_eq!((it.status().activity, it.due_at()), (Activity::Idle, Some(at(510))));
+        it.apply_due(at(510)).expect("the screen");
+        assert_eq!((it.status().activity, it.status().source), (Activity::Limited, Some(Screen)));
+        // A title that comes later than the screen voids it.
+        let mut it = tracker(&[(Hook, Worked, 0), (Screen, LimitReached, 100), (Signal, Rested, 110)]);
+        it.apply_due(at(9999)).expect("the title");
+        assert_eq!((it.status().activity, it.due_at()), (Activity::Idle, None));
     }
 
     #[test]

@@ -266,7 +266,7 @@ impl Engine {
             let Some(live) = self.live_session(id) else { continue };
             let mut activity = lock(&live.activity);
             activity.note_work(now);
-            if let Some((observation, verdict)) = activity.tracker.apply_due(now) {
+            while let Some((observation, verdict)) = activity.tracker.apply_due(now) {
                 let is_settled = observation.fact == ActivityFact::Settled && verdict == Verdict::Changed;
                 activity.note_work(observation.at);
                 activity.keep(observation, verdict);
