@@ -250,6 +250,8 @@ pub struct ActivityTrial {
     pub question: Option<Question>,
     /// Keys that interrupt a turn, one after the other.
     pub interrupt: &'static [&'static str],
+    /// Keys that remove an interrupted prompt, which the agent puts back into its input line.
+    pub clear: Option<&'static str>,
     /// The agent reports or shows that the model refused a request.
     pub shows_limits: bool,
     /// At most one step may be unknown.
@@ -275,6 +277,7 @@ impl ActivityTrial {
         has_answers: false,
         question: None,
         interrupt: &["\x1b"],
+        clear: None,
         shows_limits: true,
         is_bound: false,
         limit: None,

@@ -17,7 +17,7 @@ pub const TRIAL: Trial = Trial {
         limit: Some("declines every form when run with a single prompt"),
         ..McpTrial::new("coven-ask_user_questions", &["--allow-all-tools", "-p"])
     }),
-    activity: Some(ActivityTrial { interrupt: &["\x1b", "\x1b"], ..ActivityTrial::USUAL }),
+    activity: Some(ActivityTrial { interrupt: &["\x1b[27u", "\x1b[27u"], ..ActivityTrial::USUAL }),
 };
 
 fn settings(at: &Surroundings) -> Settings {

@@ -81,6 +81,7 @@ mod trial {
             args: &["--approval-mode", "default"],
             has_answers: true,
             is_bound: true,
+            clear: Some("\x15"),
             ..ActivityTrial::USUAL
         }),
     };

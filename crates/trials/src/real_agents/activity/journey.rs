@@ -14,6 +14,8 @@ use super::{Journey, Subject};
 
 /// Some agents need almost a minute to start on a busy machine.
 const SCREEN_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long an agent may take to show what was typed.
+const TYPED_TIMEOUT: Duration = Duration::from_secs(15);
 /// Agents treat an immediate Enter as part of a paste, and dialogs ignore keys for a moment after they appear.
 const KEY_DELAY: Duration = Duration::from_millis(700);
 /// Agents that want Esc twice accept it for less than a second.
@@ -79,6 +81,10 @@ impl Trial<'_> {
         }
         steps.push(self.observe("interrupted", &[Activity::Idle])?);
         self.settle()?;
+        if let Some(keys) = trial.clear {
+            self.keys(keys)?;
+            self.settle()?;
+        }
 
         match trial.shows_limits {
             true => {
@@ -203,7 +209,12 @@ impl Trial<'_> {
 
     fn enter(&self, prompt: &str) -> TrialResult<()> {
         self.coven.input(&self.id, prompt)?;
-        self.wait_for(prompt)?;
+        let is_shown = || self.coven.screen(&self.id).ok()?.contains(prompt).then_some(());
+        // Some agents drop keys while they start, although they already show their prompt.
+        if eventually(TYPED_TIMEOUT, is_shown).is_none() {
+            self.coven.input(&self.id, prompt)?;
+            self.wait_for(prompt)?;
+        }
         self.keys("\r")
     }
 
