@@ -5,6 +5,7 @@ mod restart;
 mod rules;
 mod screen;
 mod signals;
+mod untouched;
 
 use coven_api::activity::ActivityResponse;
 use coven_domain::activity::Activity;

@@ -89,7 +89,8 @@ impl Trial<'_> {
         match trial.shows_limits {
             true => {
                 self.enter("fail 429 rate limit reached")?;
-                steps.push(self.observe("rate limit", &[Activity::Limited])?);
+                let name = ("rate limit", step::LIMIT_TIMEOUT);
+                steps.push(step::observe(self.coven, &self.id, name, &[Activity::Limited])?);
             }
             false => steps.push(Step::skipped("rate limit")),
         }
@@ -204,7 +205,7 @@ impl Trial<'_> {
     }
 
     fn observe(&self, name: &'static str, expected: &[Activity]) -> TrialResult<Step> {
-        step::observe(self.coven, &self.id, name, expected)
+        step::observe(self.coven, &self.id, (name, step::NOTICE_TIMEOUT), expected)
     }
 
     fn enter(&self, prompt: &str) -> TrialResult<()> {

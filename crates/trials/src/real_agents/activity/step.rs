@@ -9,7 +9,9 @@ use super::super::coven::Coven;
 use super::super::{TrialResult, eventually};
 
 /// How long coven may take to notice; the delay is reported.
-const NOTICE_TIMEOUT: Duration = Duration::from_secs(20);
+pub const NOTICE_TIMEOUT: Duration = Duration::from_secs(20);
+/// Some agents repeat a refused request for minutes before they say so.
+pub const LIMIT_TIMEOUT: Duration = Duration::from_secs(180);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -59,10 +61,15 @@ impl Step {
 }
 
 /// Waits until coven observes one of the expected activities.
-pub fn observe(coven: &Coven, id: &str, name: &'static str, expected: &[Activity]) -> TrialResult<Step> {
+pub fn observe(
+    coven: &Coven,
+    id: &str,
+    (name, within): (&'static str, Duration),
+    expected: &[Activity],
+) -> TrialResult<Step> {
     let started = Instant::now();
     let mut last = None;
-    let found = eventually(NOTICE_TIMEOUT, || {
+    let found = eventually(within, || {
         let session = coven.session(id).ok()?;
         let activity = session.activity;
         last = Some(session);
