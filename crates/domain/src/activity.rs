@@ -267,6 +267,11 @@ impl ActivityTracker {
             return Verdict::Held;
         }
         self.held.clear();
+        // A notice without a text says only that a dialog is open, which the same source already described.
+        let is_vague = observation.detail.is_none() && self.status.source == Some(observation.source);
+        if is_vague && self.status.activity.needs_a_human() && next.needs_a_human() {
+            return Verdict::Confirmed;
+        }
         self.apply(next, observation)
     }
 
@@ -422,6 +427,19 @@ mod tests {
         let mut it = tracker(&[(Hook, Worked, 0), (Screen, LimitReached, 100), (Signal, Rested, 110)]);
         it.apply_due(at(9999)).expect("the title");
         assert_eq!((it.status().activity, it.due_at()), (Activity::Idle, None));
+    }
+
+    #[test]
+    fn a_notice_without_a_text_does_not_turn_a_question_into_a_permission() {
+        let mut it = ActivityTracker::default();
+        it.observe(Observation::new(Hook, QuestionAsked, Some("asks: which colour?"), at(0)));
+        assert_eq!(it.observe(said(Hook, PermissionAsked, 10)), Verdict::Confirmed);
+        assert_eq!(
+            (it.status().activity, it.status().detail.as_deref()),
+            (Activity::Question, Some("asks: which colour?"))
+        );
+        let next = Observation::new(Hook, PermissionAsked, Some("wants to run: ls"), at(20));
+        assert_eq!((it.observe(next), it.status().activity), (Verdict::Changed, Activity::Permission));
     }
 
     #[test]
