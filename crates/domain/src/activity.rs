@@ -267,9 +267,9 @@ impl ActivityTracker {
             return Verdict::Held;
         }
         self.held.clear();
-        // A notice without a text says only that a dialog is open, which the same source already described.
-        let is_vague = observation.detail.is_none() && self.status.source == Some(observation.source);
-        if is_vague && self.status.activity.needs_a_human() && next.needs_a_human() {
+        // A permission without a text can be a notice about the question that the same source described.
+        let is_notice = observation.detail.is_none() && self.status.source == Some(observation.source);
+        if is_notice && (self.status.activity, next) == (Activity::Question, Activity::Permission) {
             return Verdict::Confirmed;
         }
         self.apply(next, observation)
