@@ -40,7 +40,7 @@ fn body(item: &InboxItem, answer: Option<String>, reply: ReplyArgs) -> Result<An
     }
 }
 
-/// A task takes one of its options, or a decision that stands for one of them.
+/// A task takes one of its options, or a decision for which the daemon picks the option.
 fn task(item: &InboxItem, answer: Option<String>, reply: ReplyArgs) -> Result<AnswerRequest, Failure> {
     let Some(word) = answer.or_else(|| only_word(&reply)) else { return Err(unfit(item)) };
     let is_decision = matches!(word.as_str(), "allow" | "deny");
@@ -48,7 +48,7 @@ fn task(item: &InboxItem, answer: Option<String>, reply: ReplyArgs) -> Result<An
     Ok(AnswerRequest { decision, option, reason: reply.reason, ..AnswerRequest::default() })
 }
 
-/// Returns the word that stands for all flags, if there is one.
+/// Returns the one word that means the same as all flags, if there is one.
 fn only_word(reply: &ReplyArgs) -> Option<String> {
     match reply.is_rejection() {
         true => Some("reject".to_owned()),
