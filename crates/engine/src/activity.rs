@@ -367,6 +367,25 @@ impl Engine {
         self.notify_of_activity(live, session);
     }
 
+    /// Completes the activity of an adopted session. The earlier daemon may have died after it stored a request or a turn
+    /// and before it stored the activity that follows from it.
+    pub(crate) async fn recover_activity(&self, live: &Arc<LiveSession>) -> Result<(), EngineError> {
+        let stored = lock(&live.activity).status().activity;
+        let Some(acp) = &live.acp else {
+            return match self.pending_hook_requests(live.id).await?.first() {
+                Some(asked) if !stored.needs_a_human() => {
+                    self.observe_hook_request(live, asked, asked.created_at);
+                    Ok(())
+                }
+                _ => Ok(()),
+            };
+        };
+        if let Some((fact, detail)) = self.unstored_acp_activity(acp, stored).await? {
+            self.observe(live, Observation::new(ActivitySource::Protocol, fact, detail.as_deref(), clock::now()));
+        }
+        Ok(())
+    }
+
     /// Returns the pending requests of a session that hooks reported.
     pub(crate) async fn pending_hook_requests(&self, id: SessionId) -> Result<Vec<Request>, EngineError> {
         let query = RequestQuery { session: Some(id), ..RequestQuery::default() };

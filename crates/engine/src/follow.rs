@@ -81,6 +81,9 @@ impl Engine {
         let live = Arc::new(LiveSession::new(id, dir, unstored, model, acp, activity, hooks));
         self.forget_lost_screen_rules(&live, reader.as_ref());
         self.add_live(live.clone());
+        if !is_new && let Err(error) = self.recover_activity(&live).await {
+            tracing::warn!(session = %id, %error, "cannot complete the activity of an adopted session");
+        }
         if hooks.is_some() && !is_new {
             self.read_stored_hook_calls(&live);
             self.expect_waiting_hooks(&live);

@@ -299,39 +299,32 @@ impl Engine {
         at: Timestamp,
     ) -> Result<(), EngineError> {
         let what = (id, RequestSource::Hook);
-        let (request, fact) = match asked.body {
+        let request = match asked.body {
             HookRequestBody::Permission { title, options, mut tool_call } => {
                 if let (Value::Object(call), Some(key)) = (&mut tool_call, asked.key) {
                     call.insert("requestKey".to_owned(), json!(key));
                 }
-                let request = Request::permission(what, live.id, title, (options, tool_call), at);
-                (request, ActivityFact::PermissionAsked)
+                Request::permission(what, live.id, title, (options, tool_call), at)
             }
-            HookRequestBody::Question { questions } => {
-                (Request::question(what, live.id, questions, at), ActivityFact::QuestionAsked)
-            }
+            HookRequestBody::Question { questions } => Request::question(what, live.id, questions, at),
         };
-        let detail = match fact {
-            ActivityFact::QuestionAsked => format!("asks: {}", request.title),
-            _ => request.title.clone(),
-        };
-        self.observe(live, Observation::new(ActivitySource::Hook, fact, Some(&detail), at));
         // A request that the agent does not let us answer is only shown as activity.
         if !asked.is_answerable {
+            self.observe_hook_request(live, &request, at);
             return Ok(());
         }
-        let event = if fact == ActivityFact::QuestionAsked { "asked" } else { "requested" };
+        let (event, kind) = match request.body {
+            RequestBody::Question { .. } => ("asked", NotificationKind::Question),
+            _ => ("requested", NotificationKind::Permission),
+        };
         let (title, agent) = (request.title.clone(), self.agent_of_session(live.id).await?);
         let request = Request { agent, ..request };
         let mut tx = self.store.begin().await?;
-        tx.record(Change::RequestChanged { request, event }, clock::now()).await?;
+        tx.record(Change::RequestChanged { request: request.clone(), event }, clock::now()).await?;
         self.commit(tx).await?;
-        live.note(json!({ "note": event, "request": id, "title": title }));
         coven_holder::fault::point("after_hook_request");
-        let kind = match fact {
-            ActivityFact::QuestionAsked => NotificationKind::Question,
-            _ => NotificationKind::Permission,
-        };
+        self.observe_hook_request(live, &request, at);
+        live.note(json!({ "note": event, "request": id, "title": title }));
         self.notify(InboxNotification { need: Need::Request(id), kind, session: Some(live.id), title });
         Ok(())
     }
@@ -408,16 +401,19 @@ impl Engine {
     /// Reports the next pending request, or that none is left.
     pub(super) async fn after_settling(&self, live: &Arc<LiveSession>) -> Result<(), EngineError> {
         match self.pending_hook_requests(live.id).await?.first() {
-            Some(next) => {
-                let (fact, detail) = match next.body {
-                    RequestBody::Question { .. } => (ActivityFact::QuestionAsked, format!("asks: {}", next.title)),
-                    _ => (ActivityFact::PermissionAsked, next.title.clone()),
-                };
-                self.observe(live, Observation::new(ActivitySource::Hook, fact, Some(&detail), clock::now()));
-            }
+            Some(next) => self.observe_hook_request(live, next, clock::now()),
             None => self.observe_settled(live, ActivitySource::Hook),
         }
         Ok(())
+    }
+
+    /// Observes that a hook asks for this.
+    pub(super) fn observe_hook_request(&self, live: &LiveSession, request: &Request, at: Timestamp) {
+        let (fact, detail) = match request.body {
+            RequestBody::Question { .. } => (ActivityFact::QuestionAsked, format!("asks: {}", request.title)),
+            _ => (ActivityFact::PermissionAsked, request.title.clone()),
+        };
+        self.observe(live, Observation::new(ActivitySource::Hook, fact, Some(&detail), at));
     }
 
     /// Cancels the requests that were answered in the agent's own dialog.

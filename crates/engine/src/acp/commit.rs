@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coven_acp::{Effects, TurnChange};
-use coven_domain::activity::{ActivityFact, ActivitySource, Observation};
+use coven_domain::activity::{Activity, ActivityFact, ActivitySource, Observation};
+use coven_domain::query::RequestQuery;
 use coven_domain::request::{AnsweredBy, Decision, Request, RequestAnswer, RequestBody, RequestSource, RequestState};
 use coven_domain::{SessionId, Timestamp};
 use coven_holder::clock;
@@ -120,6 +121,9 @@ impl Engine {
         if effects.turns.contains(&TurnChange::Started) {
             fault::point("after_prompt");
         }
+        if permissions.iter().any(Request::is_pending) {
+            fault::point("after_acp_request");
+        }
         self.observe_acp(acp, effects, permissions);
         for permission in permissions.iter().filter(|it| it.is_pending()) {
             let (need, title) = (Need::Request(permission.id), permission.title.clone());
@@ -153,6 +157,29 @@ impl Engine {
                 observe(turn_end(stop_reason), Some(stop_reason).filter(|it| is_limit(it)).map(String::as_str));
             }
         }
+    }
+
+    /// Returns what the stored protocol says about the activity, if the stored activity says something else.
+    pub(crate) async fn unstored_acp_activity(
+        &self,
+        acp: &AcpSession,
+        stored: Activity,
+    ) -> Result<Option<(ActivityFact, Option<String>)>, EngineError> {
+        let connection = acp.connection().await;
+        let state = connection.machine.state();
+        if state.waits_for_human() {
+            let query = RequestQuery { session: Some(acp.id), ..RequestQuery::default() };
+            let pending = self.store.requests(&query).await?;
+            let asked = pending.iter().find(|it| it.source == RequestSource::Acp).filter(|_| !stored.needs_a_human());
+            return Ok(asked.map(|asked| (ActivityFact::PermissionAsked, Some(wanted(asked)))));
+        }
+        let fact = match (state.is_turn_running(), stored) {
+            (true, Activity::Working) => None,
+            (true, _) => Some(ActivityFact::Worked),
+            (false, Activity::Working | Activity::Permission) => Some(ActivityFact::TurnEnded),
+            (false, _) => None,
+        };
+        Ok(fact.map(|fact| (fact, None)))
     }
 
     /// Runs the effects of a stored transition.

@@ -62,10 +62,12 @@ fn a_daemon_that_dies_after_it_stored_a_permission_finds_it_again() {
     home.install("fake");
     home.configure(coven_testing::evidence::with_rules(&json!([])));
     home.start_with_fault("after_hook_request");
-    let id = home.launch_fake(&format!("hook permission wait {PERMISSION} ;; ask 1")).id;
+    let id = home.launch_fake(&format!("until go ;; hook permission wait {PERMISSION} ;; ask 1")).id;
 
+    touch(&home, "go");
     home.restart_after_death();
     let asked = home.wait_for_request(&id);
+    assert_eq!(home.wait_for_evidence(&id, Activity::Permission).detail.as_deref(), Some("wants to run: ls"));
     assert_eq!(home.answer_request(&asked.id, &json!({ "decision": "allow" })).status, 200);
 
     home.wait_for_output(&id, ALLOWED);

@@ -143,16 +143,41 @@ fn killed_between_accepting_a_prompt_and_sending_it() {
     let id = home.open(&repo).id;
     home.wait_for_rest(&id);
 
-    let body = json!({ "text": "say hello" }).to_string().into_bytes();
+    let gate = home.project().join("gate");
+    let prompt = format!("say hello ;; until {}", gate.display());
+    let body = json!({ "text": prompt }).to_string().into_bytes();
     // The daemon may die before it answers.
     let _ = home.try_request(Method::POST, &agent_path(&id, "/prompt"), Some(body));
     home.restart_after_death();
 
     home.wait_for_text(&id, "hello");
+    home.wait_for_evidence(&id, coven_domain::activity::Activity::Working);
+    open_gate(&gate);
     home.wait_for_rest(&id);
-    assert_eq!(home.messages_with_roles(&id), [user("say hello"), agent("hello")]);
-    assert_eq!(home.received_prompts(&id), ["say hello"]);
+    assert_eq!(home.messages_with_roles(&id), [user(&prompt), agent("hello")]);
+    assert_eq!(home.received_prompts(&id), [prompt]);
     check_invariants(&home);
+}
+
+/// The daemon dies after it stored a permission request and before it stored that the session waits.
+#[test]
+fn killed_between_storing_a_permission_request_and_its_activity() {
+    let mut home = TestHome::with_agent(json!({}));
+    home.start_with_fault("after_acp_request");
+    let repo = home.make_repo("app");
+    let id = home.open(&repo).id;
+    home.wait_for_rest(&id);
+
+    let body = json!({ "text": "permit touch x" }).to_string().into_bytes();
+    // The daemon may die before it answers.
+    let _ = home.try_request(Method::POST, &agent_path(&id, "/prompt"), Some(body));
+    home.restart_after_death();
+
+    let asked = home.wait_for_request(&id);
+    home.wait_for_evidence(&id, coven_domain::activity::Activity::Permission);
+    assert_eq!(home.answer_request(&asked.id, &json!({ "decision": "allow" })).status, 200);
+    home.wait_for_rest(&id);
+    home.wait_for_evidence(&id, coven_domain::activity::Activity::Idle);
 }
 
 #[test]
