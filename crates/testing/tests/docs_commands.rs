@@ -36,8 +36,8 @@ const NOT_RUN: [(&str, &str); 12] = [
 /// it is killed. On a terminal it prints its arguments and waits for a line.
 const AGENT: &str = r#"#!/bin/sh
 case " $* " in
-*" --version "*) echo "1.0.0" ;;
-*" --help "*) echo "usage" ;;
+" --version ") echo "1.0.0" ;;
+" --help ") echo "usage" ;;
 *" --acp "*) exec "ACP_FOLDER/$(basename "$0")" "$@" ;;
 *" -p "*)
     prompt=$(cat)
