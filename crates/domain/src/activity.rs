@@ -296,14 +296,19 @@ impl ActivityTracker {
         Some((held, verdict))
     }
 
-    /// Sets the number of subagents and background tasks that are running.
-    pub fn set_background(&mut self, count: u32, at: Timestamp) -> bool {
-        self.background = count;
-        if count == 0 && self.is_turn_over && self.status.activity == Activity::Working {
-            let source = self.status.source.unwrap_or(ActivitySource::Hook);
-            return self.observe(Observation::new(source, ActivityFact::TurnEnded, None, at)) == Verdict::Changed;
+    /// Sets the number of subagents and background tasks that are running. If the turn is over, the number is news: returns
+    /// the end of the turn as an observation with its verdict.
+    pub fn set_background(&mut self, count: u32, at: Timestamp) -> Option<(Observation, Verdict)> {
+        if std::mem::replace(&mut self.background, count) == count
+            || !self.is_turn_over
+            || self.status.activity != Activity::Working
+        {
+            return None;
         }
-        false
+        let source = self.status.source.unwrap_or(ActivitySource::Hook);
+        let over = Observation::new(source, ActivityFact::TurnEnded, None, at);
+        let verdict = self.observe(over.clone());
+        Some((over, verdict))
     }
 
     pub const fn background(&self) -> u32 {
@@ -511,13 +516,16 @@ mod tests {
             (it.status().activity, it.status().detail.as_deref()),
             (Activity::Working, Some("2 background tasks"))
         );
-        assert!(!it.set_background(1, at(3)));
-        assert!(it.set_background(0, at(4)));
+        let over = |millis| said(Hook, TurnEnded, millis);
+        assert_eq!(it.set_background(1, at(3)), Some((over(3), Verdict::Confirmed)));
+        assert_eq!(it.status().detail.as_deref(), Some("1 background task"));
+        assert_eq!(it.set_background(1, at(3)), None);
+        assert_eq!(it.set_background(0, at(4)), Some((over(4), Verdict::Changed)));
         assert_eq!((it.status().activity, it.status().since), (Activity::Idle, Some(at(4))));
         // Work that is not over does not become idle when a subagent ends.
         let mut it = tracker(&[(Hook, Worked, 0)]);
         it.set_background(1, at(1));
-        assert!(!it.set_background(0, at(2)));
+        assert_eq!(it.set_background(0, at(2)), None);
         assert_eq!(it.status().activity, Activity::Working);
     }
 

@@ -79,20 +79,49 @@ impl SessionActivity {
         Self { tracker: ActivityTracker::new(status), numbered, hooks, busy_since, worked_at, ..Self::default() }
     }
 
-    /// Numbers and keeps an observation. Repetitions that confirm the current value are not kept.
-    fn keep(&mut self, observation: Observation, verdict: Verdict) {
-        if verdict == Verdict::Changed {
-            self.is_changed = true;
-            // The client shows the change at once.
-            if self.is_watched(clock::now()) {
-                self.tracker.seen();
-            }
+    /// Applies what `change` does to the tracker, and keeps the observation that was judged. Returns its fact and verdict.
+    fn judge(
+        &mut self,
+        change: impl FnOnce(&mut ActivityTracker) -> Option<(Observation, Verdict)>,
+    ) -> Option<(ActivityFact, Verdict)> {
+        let detail = self.tracker.status().detail.clone();
+        let (mut observation, verdict) = change(&mut self.tracker)?;
+        let has_new_detail = self.tracker.status().detail != detail;
+        if has_new_detail && observation.detail.is_none() {
+            // The number of background tasks.
+            observation.detail.clone_from(&self.tracker.status().detail);
         }
-        let is_repeated = self.unstored.last().is_some_and(|last| {
-            last.observation.source == observation.source && last.observation.fact == observation.fact
-        });
-        if verdict == Verdict::Confirmed || (verdict != Verdict::Changed && is_repeated) {
-            return;
+        let fact = observation.fact;
+        self.note_work(observation.at);
+        self.keep(observation, verdict, has_new_detail);
+        Some((fact, verdict))
+    }
+
+    /// Numbers and keeps an observation. One that only confirms the current value is not kept, unless its detail is new.
+    fn keep(&mut self, observation: Observation, verdict: Verdict, has_new_detail: bool) {
+        if verdict == Verdict::Changed || has_new_detail {
+            self.is_changed = true;
+        }
+        // The client shows the change at once.
+        if verdict == Verdict::Changed && self.is_watched(clock::now()) {
+            self.tracker.seen();
+        }
+        let last = self
+            .unstored
+            .last_mut()
+            .filter(|last| last.observation.source == observation.source && last.observation.fact == observation.fact);
+        match (verdict, last) {
+            (Verdict::Changed, _) => {}
+            (Verdict::Confirmed, _) if !has_new_detail => return,
+            // A title can change many times a second and would replace all other evidence.
+            (Verdict::Confirmed, Some(last))
+                if last.verdict == Verdict::Confirmed && observation.source > ActivitySource::Hook =>
+            {
+                last.observation = observation;
+                return;
+            }
+            (Verdict::Confirmed, _) | (_, None) => {}
+            (Verdict::Held | Verdict::Ignored, Some(_)) => return,
         }
         self.numbered += 1;
         self.unstored.push(JudgedObservation { number: self.numbered, observation, verdict });
@@ -127,8 +156,7 @@ impl SessionActivity {
         let Some((fact, detail)) = self.last_level.clone() else { return };
         if !fact.asks() {
             let again = Observation::new(ActivitySource::Signal, fact, detail.as_deref(), now);
-            let verdict = self.tracker.observe(again.clone());
-            self.keep(again, verdict);
+            self.judge(|tracker| Some((again.clone(), tracker.observe(again))));
         }
     }
 
@@ -175,11 +203,9 @@ impl Engine {
         }
         let mut activity = lock(&live.activity);
         activity.note_work(observation.at);
-        let verdict = activity.tracker.observe(observation.clone());
-        activity.note_work(observation.at);
-        activity.keep(observation, verdict);
+        let judged = activity.judge(|tracker| Some((observation.clone(), tracker.observe(observation))));
         self.queue_activity(live.id, &activity);
-        verdict
+        judged.map_or(Verdict::Ignored, |(_, verdict)| verdict)
     }
 
     /// Records that a request was settled, and lets the last title count again.
@@ -195,11 +221,10 @@ impl Engine {
 
     /// Sets the number of subagents and background tasks.
     pub(crate) fn set_background(&self, live: &LiveSession, change: impl FnOnce(u32) -> u32) {
-        let mut activity = lock(&live.activity);
+        let (mut activity, now) = (lock(&live.activity), clock::now());
         let count = change(activity.tracker.background());
-        if activity.tracker.set_background(count, clock::now()) {
-            activity.is_changed = true;
-        }
+        activity.note_work(now);
+        activity.judge(|tracker| tracker.set_background(count, now));
         self.queue_activity(live.id, &activity);
     }
 
@@ -266,11 +291,8 @@ impl Engine {
             let Some(live) = self.live_session(id) else { continue };
             let mut activity = lock(&live.activity);
             activity.note_work(now);
-            while let Some((observation, verdict)) = activity.tracker.apply_due(now) {
-                let is_settled = observation.fact == ActivityFact::Settled && verdict == Verdict::Changed;
-                activity.note_work(observation.at);
-                activity.keep(observation, verdict);
-                if is_settled {
+            while let Some(judged) = activity.judge(|tracker| tracker.apply_due(now)) {
+                if judged == (ActivityFact::Settled, Verdict::Changed) {
                     activity.repeat_level(now);
                 }
             }

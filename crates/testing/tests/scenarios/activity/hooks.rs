@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use coven_domain::activity::{Activity, ActivitySource};
-use coven_testing::{TestHome, process, wait_until};
+use coven_domain::activity::{Activity, ActivityFact, ActivitySource, Verdict};
+use coven_testing::{TestHome, TestTerminal, process, wait_until};
 use serde_json::json;
 
 use super::{source_and_detail, step};
@@ -36,6 +36,73 @@ fn every_event_changes_the_activity() {
     assert_eq!(step(&home, &id, Activity::Permission).detail.as_deref(), Some("wants a key"));
     assert!(home.inbox(&format!("?session={id}")).is_empty(), "without options it is only shown");
     step(&home, &id, Activity::Question);
+}
+
+#[test]
+fn each_change_of_the_background_tasks_is_in_the_evidence() {
+    let home = TestHome::started_with_rules(&json!([]));
+    let count = |count| format!(r#"hook background {{"count":{count}}}"#);
+    let id = home
+        .launch_fake(&format!(
+            "hook working ;; {} ;; hook idle ;; ask 1 ;; {} ;; ask 2 ;; {} ;; ask 3",
+            count(2),
+            count(1),
+            count(0)
+        ))
+        .id;
+    home.wait_for_output(&id, "1\r\n");
+    home.type_in(&id, "\r");
+    home.wait_for_output(&id, "2\r\n");
+    wait_until("the record has the new number", || {
+        home.session(&id).activity_detail.as_deref() == Some("1 background task")
+    });
+
+    let idle = step(&home, &id, Activity::Idle);
+
+    let rows: Vec<_> = idle.observations.iter().map(|it| (it.fact, it.verdict, it.detail.as_deref())).collect();
+    let expected = [
+        (ActivityFact::Worked, Verdict::Changed, None),
+        (ActivityFact::TurnEnded, Verdict::Confirmed, Some("2 background tasks")),
+        (ActivityFact::TurnEnded, Verdict::Confirmed, Some("1 background task")),
+        (ActivityFact::TurnEnded, Verdict::Changed, None),
+    ];
+    assert_eq!(rows, expected);
+    let text = home.coven(&["why", &id]).expect_success();
+    assert!(text.contains("1 background task"), "{text}");
+}
+
+#[test]
+fn the_end_of_a_background_task_is_seen_by_a_client_that_shows_the_session() {
+    let home = TestHome::started_with_rules(&json!([]));
+    let script = r#"hook idle ;; ask 1 ;; hook working ;; hook background {"count":1} ;; hook idle ;; ask 2
+        ;; hook background {"count":0} ;; ask 3"#;
+    let id = home.launch_fake(script).id;
+    assert!(home.wait_for_evidence(&id, Activity::Idle).unseen);
+    let terminal = TestTerminal::open(&home, &["attach", &id]);
+    wait_until("the session is seen", || !home.evidence(&id).unseen);
+    home.type_in(&id, "\r");
+    home.wait_for_output(&id, "2\r\n");
+    assert_eq!(home.evidence(&id).activity, Some(Activity::Working));
+
+    let idle = step(&home, &id, Activity::Idle);
+
+    assert!(!idle.unseen, "the terminal shows it already");
+    terminal.hang_up();
+}
+
+#[test]
+fn a_new_detail_of_the_same_activity_is_in_the_evidence_and_in_the_record() {
+    let home = TestHome::started_with_rules(&json!([]));
+    let details = ["builds", "builds", "tests"];
+    let calls = details.map(|detail| format!(r#"hook working {{"detail":"{detail}"}}"#));
+    let id = home.launch_fake(&format!("{} ;; ask 1", calls.join(" ;; "))).id;
+
+    home.wait_for_output(&id, "1\r\n");
+
+    let evidence = home.evidence(&id);
+    let rows: Vec<_> = evidence.observations.iter().map(|it| (it.verdict, it.detail.as_deref())).collect();
+    assert_eq!(rows, [(Verdict::Changed, Some("builds")), (Verdict::Confirmed, Some("tests"))]);
+    wait_until("the record has the last detail", || home.session(&id).activity_detail.as_deref() == Some("tests"));
 }
 
 #[test]
