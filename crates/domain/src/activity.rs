@@ -1,12 +1,13 @@
 //! What the agent of a live session is doing, and how observations of several sources decide it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::lifecycle::Lifecycle;
 use crate::text::one_line;
-use crate::{Timestamp, string_enum};
+use crate::{RequestId, Timestamp, string_enum};
 
 /// How long a weaker source must say the same, while the stronger one is silent, before it overrides the stronger one.
 pub const OVERRIDE_DELAY: Duration = Duration::from_millis(400);
@@ -214,6 +215,17 @@ impl ActivityStatus {
     }
 }
 
+/// The state beside the status and the evidence that the next daemon needs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ActivityCheckpoint {
+    /// Subagents and background tasks that are running.
+    pub background: u32,
+    /// The turn ended while background tasks were running.
+    pub is_turn_over: bool,
+    /// Ids of the newest handled hook calls, oldest first, so that a repeated delivery is recognised.
+    pub hook_calls: Vec<RequestId>,
+}
+
 /// Decides the activity of one session from the observations of all sources.
 #[derive(Debug, Clone, Default)]
 pub struct ActivityTracker {
@@ -224,11 +236,27 @@ pub struct ActivityTracker {
     is_turn_over: bool,
     /// Observations that wait for a stronger source to stay silent: at most one per source, strongest first.
     held: Vec<Observation>,
+    /// The time of the newest observation of each source that applied.
+    newest: BTreeMap<ActivitySource, Timestamp>,
 }
 
 impl ActivityTracker {
     pub fn new(status: ActivityStatus) -> Self {
-        Self { status, ..Self::default() }
+        let newest = status.source.zip(status.since).into_iter().collect();
+        Self { status, newest, ..Self::default() }
+    }
+
+    /// Restores the tracker of an earlier daemon from its status, its evidence and its checkpoint.
+    pub fn restored(
+        status: ActivityStatus,
+        observations: &[JudgedObservation],
+        checkpoint: &ActivityCheckpoint,
+    ) -> Self {
+        let mut tracker = Self::new(status);
+        for it in observations.iter().filter(|it| it.verdict != Verdict::Ignored) {
+            tracker.note_time(it.observation.source, it.observation.at);
+        }
+        Self { background: checkpoint.background, is_turn_over: checkpoint.is_turn_over, ..tracker }
     }
 
     pub const fn status(&self) -> &ActivityStatus {
@@ -240,8 +268,35 @@ impl ActivityTracker {
         self.status.seen()
     }
 
+    /// Reports whether a source of the same or a higher rank said something newer.
+    pub fn is_outdated(&self, source: ActivitySource, at: Timestamp) -> bool {
+        self.newest.range(..=source).any(|(_, newest)| *newest > at)
+    }
+
+    /// Applies an observation that was delivered late. It changes nothing if it is outdated.
+    pub fn observe_late(&mut self, observation: Observation) -> Verdict {
+        match self.is_outdated(observation.source, observation.at) {
+            true => Verdict::Ignored,
+            false => self.observe(observation),
+        }
+    }
+
     /// Applies an observation.
     pub fn observe(&mut self, observation: Observation) -> Verdict {
+        let (source, at) = (observation.source, observation.at);
+        let verdict = self.decide(observation);
+        if verdict != Verdict::Ignored {
+            self.note_time(source, at);
+        }
+        verdict
+    }
+
+    fn note_time(&mut self, source: ActivitySource, at: Timestamp) {
+        let newest = self.newest.entry(source).or_insert(at);
+        *newest = at.max(*newest);
+    }
+
+    fn decide(&mut self, observation: Observation) -> Verdict {
         if observation.fact == ActivityFact::Settled {
             self.forget_held(observation.source);
         }
@@ -313,6 +368,10 @@ impl ActivityTracker {
 
     pub const fn background(&self) -> u32 {
         self.background
+    }
+
+    pub const fn is_turn_over(&self) -> bool {
+        self.is_turn_over
     }
 
     fn apply(&mut self, next: Activity, observation: Observation) -> Verdict {
@@ -527,6 +586,37 @@ mod tests {
         it.set_background(1, at(1));
         assert_eq!(it.set_background(0, at(2)), None);
         assert_eq!(it.status().activity, Activity::Working);
+    }
+
+    #[test]
+    fn a_late_observation_does_not_replace_a_newer_one_of_the_same_or_a_higher_rank() {
+        let mut it = tracker(&[(Hook, Worked, 0), (Hook, TurnEnded, 20)]);
+        assert!(it.is_outdated(Hook, at(10)) && it.is_outdated(Signal, at(10)) && !it.is_outdated(Protocol, at(10)));
+        assert_eq!(it.observe_late(said(Hook, Worked, 10)), Verdict::Ignored);
+        assert_eq!(it.status().activity, Activity::Idle);
+        assert_eq!(it.observe_late(said(Hook, Worked, 30)), Verdict::Changed);
+        // A weaker source makes nothing outdated, and neither does a fact that did not apply.
+        let mut it = tracker(&[(Hook, TurnEnded, 0), (Signal, Worked, 20), (Hook, Settled, 30)]);
+        assert_eq!(it.observe_late(said(Hook, LimitReached, 10)), Verdict::Changed);
+    }
+
+    #[test]
+    fn a_restored_tracker_knows_background_tasks_and_the_time_of_the_evidence() {
+        let mut first = tracker(&[(Hook, Worked, 0)]);
+        first.set_background(1, at(1));
+        let over = said(Hook, TurnEnded, 20);
+        let verdict = first.observe(over.clone());
+        let checkpoint = ActivityCheckpoint {
+            background: first.background(),
+            is_turn_over: first.is_turn_over(),
+            hook_calls: Vec::new(),
+        };
+        let evidence = JudgedObservation { number: 1, observation: over, verdict };
+        let mut next = ActivityTracker::restored(first.status().clone(), &[evidence], &checkpoint);
+        assert!(next.is_outdated(Hook, at(19)) && !next.is_outdated(Hook, at(20)));
+        assert_eq!(next.observe_late(said(Hook, LimitReached, 10)), Verdict::Ignored);
+        next.set_background(0, at(30));
+        assert_eq!(next.status().activity, Activity::Idle);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use coven_domain::activity::JudgedObservation;
+use coven_domain::activity::{ActivityCheckpoint, JudgedObservation};
 use coven_domain::agent::Agent;
 use coven_domain::entry::Entry;
 use coven_domain::event::Event;
@@ -124,6 +124,11 @@ impl<S: Store> Store for FaultInjectingStore<S> {
     async fn observations(&self, id: SessionId) -> Result<Vec<JudgedObservation>, StoreError> {
         self.plan.next()?;
         self.inner.observations(id).await
+    }
+
+    async fn activity_checkpoint(&self, id: SessionId) -> Result<ActivityCheckpoint, StoreError> {
+        self.plan.next()?;
+        self.inner.activity_checkpoint(id).await
     }
 
     async fn repos(&self) -> Result<Vec<Repo>, StoreError> {
@@ -318,6 +323,14 @@ impl Tx for FaultInjectingTx {
         observations: &[JudgedObservation],
     ) -> Result<(), StoreError> {
         self.writing()?.append_observations(id, observations).await
+    }
+
+    async fn put_activity_checkpoint(
+        &mut self,
+        id: SessionId,
+        checkpoint: &ActivityCheckpoint,
+    ) -> Result<(), StoreError> {
+        self.writing()?.put_activity_checkpoint(id, checkpoint).await
     }
 
     async fn put_keyframe(

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use async_trait::async_trait;
-use coven_domain::activity::JudgedObservation;
+use coven_domain::activity::{ActivityCheckpoint, JudgedObservation};
 use coven_domain::agent::Agent;
 use coven_domain::entry::Entry;
 use coven_domain::event::{Event, EventBody};
@@ -162,6 +162,13 @@ pub trait Tx: Send {
         observations: &[JudgedObservation],
     ) -> Result<(), StoreError>;
 
+    /// Replaces the checkpoint of a session's activity.
+    async fn put_activity_checkpoint(
+        &mut self,
+        id: SessionId,
+        checkpoint: &ActivityCheckpoint,
+    ) -> Result<(), StoreError>;
+
     async fn put_keyframe(
         &mut self,
         id: SessionId,
@@ -256,6 +263,8 @@ pub trait Store: Send + Sync + 'static {
 
     /// Returns the newest observations of a session, oldest first.
     async fn observations(&self, id: SessionId) -> Result<Vec<JudgedObservation>, StoreError>;
+    /// Returns the checkpoint of a session's activity; the default if none was stored.
+    async fn activity_checkpoint(&self, id: SessionId) -> Result<ActivityCheckpoint, StoreError>;
 
     /// Returns repositories that were not removed.
     async fn repos(&self) -> Result<Vec<Repo>, StoreError>;

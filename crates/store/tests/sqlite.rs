@@ -53,8 +53,17 @@ fn files(folder: &Path) -> Vec<String> {
 }
 
 /// Tables that clients do not see: derived data and stream offsets.
-const INTERNAL: [&str; 8] =
-    ["meta", "events", "keyframes", "observations", "session_counts", "conversations", "outbox", "sqlite_sequence"];
+const INTERNAL: [&str; 9] = [
+    "meta",
+    "events",
+    "keyframes",
+    "observations",
+    "activity_checkpoints",
+    "session_counts",
+    "conversations",
+    "outbox",
+    "sqlite_sequence",
+];
 
 /// Returns the tables that clients see, with a change to each.
 fn visible() -> Vec<(Vec<&'static str>, Change)> {

@@ -49,6 +49,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(16, "0016_requests"),
     migration!(17, "0017_activity"),
     migration!(18, "0018_activity_until"),
+    migration!(19, "0019_activity_checkpoints"),
 ];
 
 /// From this version on, every page of the file ends with its checksum.

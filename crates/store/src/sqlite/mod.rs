@@ -28,7 +28,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use coven_domain::activity::JudgedObservation;
+use coven_domain::activity::{ActivityCheckpoint, JudgedObservation};
 use coven_domain::agent::Agent;
 use coven_domain::entry::Entry;
 use coven_domain::event::Event;
@@ -181,6 +181,10 @@ impl Store for SqliteStore {
 
     async fn observations(&self, id: SessionId) -> Result<Vec<JudgedObservation>, StoreError> {
         self.read(|connection| observations::of_session(connection, id)).await
+    }
+
+    async fn activity_checkpoint(&self, id: SessionId) -> Result<ActivityCheckpoint, StoreError> {
+        self.read(|connection| observations::checkpoint(connection, id)).await
     }
 
     async fn repos(&self) -> Result<Vec<Repo>, StoreError> {

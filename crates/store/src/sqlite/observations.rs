@@ -1,10 +1,10 @@
-//! Rows of `observations`: the evidence for the activity of sessions.
+//! Rows of `observations` and `activity_checkpoints`: the evidence for the activity of sessions, and its state.
 
-use coven_domain::activity::{JudgedObservation, MAX_OBSERVATIONS, Observation};
+use coven_domain::activity::{ActivityCheckpoint, JudgedObservation, MAX_OBSERVATIONS, Observation};
 use coven_domain::{SessionId, Timestamp};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{count, integer, parsed, sessions, unsigned};
+use super::{count, from_json, integer, parsed, sessions, to_json, unsigned};
 use crate::StoreError;
 
 /// Appends observations and deletes the oldest beyond the limit.
@@ -63,7 +63,39 @@ pub(super) fn of_session(connection: &Connection, session: SessionId) -> Result<
     Ok(observations)
 }
 
+pub(super) fn put_checkpoint(
+    connection: &Connection,
+    session: SessionId,
+    checkpoint: &ActivityCheckpoint,
+) -> Result<(), StoreError> {
+    let key = sessions::key_of(connection, session)?.ok_or(StoreError::NotFound)?;
+    let ActivityCheckpoint { background, is_turn_over, hook_calls } = checkpoint;
+    connection
+        .prepare_cached(
+            "INSERT OR REPLACE INTO activity_checkpoints (session_key, background, is_turn_over, hook_calls)
+             VALUES (?1, ?2, ?3, ?4)",
+        )?
+        .execute(params![key, background, is_turn_over, to_json(hook_calls)])?;
+    Ok(())
+}
+
+pub(super) fn checkpoint(connection: &Connection, session: SessionId) -> Result<ActivityCheckpoint, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT background, is_turn_over, hook_calls FROM activity_checkpoints
+         WHERE session_key = (SELECT key FROM sessions WHERE id = ?1)",
+    )?;
+    let found: Option<(u32, bool, String)> =
+        statement.query_row([session.to_string()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()?;
+    match found {
+        Some((background, is_turn_over, hook_calls)) => {
+            Ok(ActivityCheckpoint { background, is_turn_over, hook_calls: from_json(&hook_calls)? })
+        }
+        None => Ok(ActivityCheckpoint::default()),
+    }
+}
+
 pub(super) fn delete_of_session(connection: &Connection, key: i64) -> Result<(), StoreError> {
+    connection.prepare_cached("DELETE FROM activity_checkpoints WHERE session_key = ?1")?.execute([key])?;
     connection.prepare_cached("DELETE FROM observations WHERE session_key = ?1")?.execute([key])?;
     Ok(())
 }

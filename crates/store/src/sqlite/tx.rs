@@ -1,7 +1,7 @@
 //! A write transaction: rows and their events in one commit.
 
 use async_trait::async_trait;
-use coven_domain::activity::JudgedObservation;
+use coven_domain::activity::{ActivityCheckpoint, JudgedObservation};
 use coven_domain::agent::Agent;
 use coven_domain::entry::Entry;
 use coven_domain::event::{EventBody, request_prefix};
@@ -162,6 +162,15 @@ impl Tx for SqliteTx {
     ) -> Result<(), StoreError> {
         let appended = observations::append(self.connection()?, id, observations);
         self.rollback_on_error(appended)
+    }
+
+    async fn put_activity_checkpoint(
+        &mut self,
+        id: SessionId,
+        checkpoint: &ActivityCheckpoint,
+    ) -> Result<(), StoreError> {
+        let put = observations::put_checkpoint(self.connection()?, id, checkpoint);
+        self.rollback_on_error(put)
     }
 
     async fn put_keyframe(

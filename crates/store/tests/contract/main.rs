@@ -11,6 +11,8 @@ mod tasks;
 use std::sync::Arc;
 
 use acp::*;
+use coven_domain::RequestId;
+use coven_domain::activity::ActivityCheckpoint;
 use coven_domain::event::EventBody;
 use coven_domain::query::SweepPart;
 use coven_domain::retention::Cutoffs;
@@ -62,6 +64,7 @@ every_store!(
     the_ledger_stores_each_entry_once_and_refuses_gaps,
     the_newest_keyframe_at_or_before_an_offset_is_found,
     a_sacrificed_session_is_deleted_with_all_its_data,
+    the_checkpoint_of_an_activity_is_replaced,
     ids_are_found_by_any_prefix,
     sessions_are_found_by_their_exact_title,
     sessions_to_recover_are_those_that_a_starting_daemon_must_check,
@@ -281,6 +284,31 @@ async fn the_newest_keyframe_at_or_before_an_offset_is_found(store: Arc<dyn Stor
     tx.put_keyframe(id(1), 1 << 40, 40, 120, &vec![b'x'; 17 << 20]).await.expect("not an error");
     tx.commit().await.expect("a commit");
     assert_eq!(store.keyframe_before(id(1), u64::MAX >> 1).await.expect("a read"), before);
+}
+
+async fn the_checkpoint_of_an_activity_is_replaced(store: Arc<dyn Store>) {
+    create(&*store, [session(1), session(2)]).await;
+    let checkpoint = |background, calls: &[u32]| ActivityCheckpoint {
+        background,
+        is_turn_over: background > 0,
+        hook_calls: calls.iter().map(|nth| RequestId::from_uuid(*id(*nth).as_uuid())).collect(),
+    };
+    let put = async |nth, checkpoint: &ActivityCheckpoint| {
+        let mut tx = store.begin().await.expect("a transaction");
+        let put = tx.put_activity_checkpoint(id(nth), checkpoint).await;
+        put.and(tx.commit().await.map(drop))
+    };
+    let read = async |nth| store.activity_checkpoint(id(nth)).await.expect("a read");
+    assert_eq!(read(1).await, ActivityCheckpoint::default());
+
+    put(1, &checkpoint(2, &[7])).await.expect("a checkpoint");
+    put(2, &checkpoint(0, &[])).await.expect("a checkpoint");
+    put(1, &checkpoint(1, &[7, 8])).await.expect("a checkpoint");
+
+    assert_eq!((read(1).await, read(2).await), (checkpoint(1, &[7, 8]), checkpoint(0, &[])));
+    assert!(matches!(put(9, &checkpoint(1, &[])).await, Err(StoreError::NotFound)));
+    record(&*store, Change::SessionSacrificed(id(1))).await.expect("a sacrifice");
+    assert_eq!(read(1).await, ActivityCheckpoint::default());
 }
 
 async fn a_sacrificed_session_is_deleted_with_all_its_data(store: Arc<dyn Store>) {
