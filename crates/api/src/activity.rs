@@ -84,7 +84,7 @@ pub struct HookCallRequest {
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(with = "JsonValue"))]
     pub payload: Value,
-    /// When the hook was called, if the daemon was not running then.
+    /// When the hook was called, if the daemon did not answer then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<DateTime>"))]
     pub called_at: Option<Timestamp>,

@@ -42,6 +42,8 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
 fn deliver(event: &str, waits: bool) -> Option<()> {
     let home = PathBuf::from(std::env::var_os("COVEN_HOME")?);
     let session: SessionId = std::env::var("COVEN_SESSION_ID").ok()?.parse().ok()?;
+    // Calls are delivered in any order, so a stored one has the time at which the agent made it.
+    let called_at = clock::now();
     let payload = read_payload();
     let mut call =
         HookCallRequest { id: RequestId::from_uuid(Uuid::new_v4()), event: event.to_owned(), payload, called_at: None };
@@ -66,7 +68,7 @@ fn deliver(event: &str, waits: bool) -> Option<()> {
             Err(PostError::Unreachable | PostError::Lost) => {}
         }
         if lost_at.is_none_or(|lost| lost.elapsed() > RECONNECT_TIME) {
-            call.called_at = Some(clock::now());
+            call.called_at = Some(called_at);
             let _ = store(&home.join("sessions").join(session.to_string()), &call);
             return Some(());
         }

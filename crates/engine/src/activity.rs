@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use coven_domain::activity::{
-    Activity, ActivityFact, ActivitySource, ActivityStatus, ActivityTracker, JudgedObservation, MAX_OBSERVATIONS,
-    Observation, Verdict,
+    Activity, ActivityCheckpoint, ActivityFact, ActivitySource, ActivityStatus, ActivityTracker, JudgedObservation,
+    MAX_OBSERVATIONS, Observation, Verdict,
 };
 use coven_domain::query::RequestQuery;
 use coven_domain::request::{AnsweredBy, Request, RequestSource, RequestState};
@@ -26,6 +26,8 @@ use crate::error::EngineError;
 
 /// Minimum time between two transactions with changes of activity.
 pub(crate) const STORE_INTERVAL: Duration = Duration::from_millis(50);
+/// Number of hook calls in a checkpoint. `coven hook` stores a call that takes longer than a second, so few can be repeated.
+const CHECKPOINT_CALLS: usize = 64;
 
 /// Whether an agent's hooks report to coven.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -56,6 +58,10 @@ pub(crate) struct SessionActivity {
     pub hooks: HookState,
     /// Ids of the newest hook calls, so that a repeated delivery is recognised.
     pub hook_calls: Vec<RequestId>,
+    /// Those that were handled, for the checkpoint.
+    handled_calls: Vec<RequestId>,
+    /// The checkpoint must be stored.
+    is_checkpoint_changed: bool,
     /// The last time at which the agent was known to work.
     worked_at: Option<Timestamp>,
     /// Requests whose hook waits for the answer, with the agent's own id of the request.
@@ -69,14 +75,29 @@ pub(crate) struct SessionActivity {
 }
 
 impl SessionActivity {
-    pub fn new(status: ActivityStatus, observations: &[JudgedObservation]) -> Self {
+    pub fn new(status: ActivityStatus, observations: &[JudgedObservation], checkpoint: ActivityCheckpoint) -> Self {
         let numbered = observations.last().map_or(0, |last| last.number);
         let has_hooks = observations.iter().any(|it| it.observation.source == ActivitySource::Hook);
         let hooks = if has_hooks { HookState::Reporting } else { HookState::Off };
         let busy_since = busy_after(&status, None);
         let worked = observations.iter().filter(|it| it.observation.fact == ActivityFact::Worked);
         let worked_at = worked.map(|it| it.observation.at).max();
-        Self { tracker: ActivityTracker::new(status), numbered, hooks, busy_since, worked_at, ..Self::default() }
+        let tracker = ActivityTracker::restored(status, observations, &checkpoint);
+        let (hook_calls, handled_calls) = (checkpoint.hook_calls.clone(), checkpoint.hook_calls);
+        Self { tracker, numbered, hooks, busy_since, worked_at, hook_calls, handled_calls, ..Self::default() }
+    }
+
+    fn checkpoint(&self) -> ActivityCheckpoint {
+        ActivityCheckpoint {
+            background: self.tracker.background(),
+            is_turn_over: self.tracker.is_turn_over(),
+            hook_calls: self.handled_calls.clone(),
+        }
+    }
+
+    /// Reports whether a source of the same or a higher rank said something after this time.
+    pub fn is_outdated(&self, source: ActivitySource, at: Timestamp) -> bool {
+        self.tracker.is_outdated(source, at)
     }
 
     /// Applies what `change` does to the tracker, and keeps the observation that was judged. Returns its fact and verdict.
@@ -84,8 +105,10 @@ impl SessionActivity {
         &mut self,
         change: impl FnOnce(&mut ActivityTracker) -> Option<(Observation, Verdict)>,
     ) -> Option<(ActivityFact, Verdict)> {
-        let detail = self.tracker.status().detail.clone();
-        let (mut observation, verdict) = change(&mut self.tracker)?;
+        let (detail, background) = (self.tracker.status().detail.clone(), self.background());
+        let judged = change(&mut self.tracker);
+        self.is_checkpoint_changed |= self.background() != background;
+        let (mut observation, verdict) = judged?;
         let has_new_detail = self.tracker.status().detail != detail;
         if has_new_detail && observation.detail.is_none() {
             // The number of background tasks.
@@ -95,6 +118,12 @@ impl SessionActivity {
         self.note_work(observation.at);
         self.keep(observation, verdict, has_new_detail);
         Some((fact, verdict))
+    }
+
+    /// The number of background tasks, and whether the turn is over without them.
+    fn background(&self) -> (u32, bool) {
+        let count = self.tracker.background();
+        (count, count > 0 && self.tracker.is_turn_over())
     }
 
     /// Numbers and keeps an observation. One that only confirms the current value is not kept, unless its detail is new.
@@ -123,6 +152,10 @@ impl SessionActivity {
             (Verdict::Confirmed, _) | (_, None) => {}
             (Verdict::Held | Verdict::Ignored, Some(_)) => return,
         }
+        self.push(observation, verdict);
+    }
+
+    fn push(&mut self, observation: Observation, verdict: Verdict) {
         self.numbered += 1;
         self.unstored.push(JudgedObservation { number: self.numbered, observation, verdict });
         // The store keeps no more than this either.
@@ -148,7 +181,11 @@ impl SessionActivity {
 
     /// Reports whether the store lacks observations.
     pub const fn has_unstored(&self) -> bool {
-        self.is_changed || self.is_being_stored || !self.unstored.is_empty()
+        self.is_being_stored || self.needs_storing()
+    }
+
+    const fn needs_storing(&self) -> bool {
+        self.is_changed || self.is_checkpoint_changed || !self.unstored.is_empty()
     }
 
     /// Observes the last title or progress again. One that asks is not repeated: its request was just settled.
@@ -180,6 +217,14 @@ impl SessionActivity {
     }
 }
 
+/// Changes of one session that the store lacks.
+struct UnstoredActivity {
+    live: Arc<LiveSession>,
+    status: Option<ActivityStatus>,
+    checkpoint: Option<ActivityCheckpoint>,
+    unstored: Vec<JudgedObservation>,
+}
+
 /// The sessions whose activity must be stored, and those with an observation that waits.
 #[derive(Debug, Default)]
 pub(crate) struct ActivityQueue {
@@ -206,6 +251,29 @@ impl Engine {
         let judged = activity.judge(|tracker| Some((observation.clone(), tracker.observe(observation))));
         self.queue_activity(live.id, &activity);
         judged.map_or(Verdict::Ignored, |(_, verdict)| verdict)
+    }
+
+    /// Applies an observation that was delivered late. The evidence keeps it even if it is outdated.
+    pub(crate) fn observe_late(&self, live: &LiveSession, observation: Observation) {
+        let mut activity = lock(&live.activity);
+        if activity.is_outdated(observation.source, observation.at) {
+            activity.push(observation, Verdict::Ignored);
+            self.queue_activity(live.id, &activity);
+            return;
+        }
+        drop(activity);
+        self.observe(live, observation);
+    }
+
+    /// Records that a hook call had its effects: the next daemon ignores it.
+    pub(crate) fn note_handled_call(&self, live: &LiveSession, id: RequestId) {
+        let mut activity = lock(&live.activity);
+        if activity.handled_calls.len() == CHECKPOINT_CALLS {
+            activity.handled_calls.remove(0);
+        }
+        activity.handled_calls.push(id);
+        activity.is_checkpoint_changed = true;
+        self.queue_activity(live.id, &activity);
     }
 
     /// Records that a request was settled, and lets the last title count again.
@@ -277,7 +345,7 @@ impl Engine {
         if activity.tracker.due_at().is_some() {
             lock(&self.activity.waiting).insert(id);
         }
-        if activity.is_changed || !activity.unstored.is_empty() {
+        if activity.needs_storing() {
             lock(&self.activity.changed).insert(id);
         }
         self.activity.notify.notify_one();
@@ -300,7 +368,7 @@ impl Engine {
                 lock(&self.activity.waiting).insert(id);
                 next = Some(next.map_or(due, |next: Timestamp| next.min(due)));
             }
-            if activity.is_changed || !activity.unstored.is_empty() {
+            if activity.needs_storing() {
                 lock(&self.activity.changed).insert(id);
             }
         }
@@ -316,17 +384,18 @@ impl Engine {
             let Some(live) = self.live_session(id) else { continue };
             let mut activity = lock(&live.activity);
             let status = std::mem::take(&mut activity.is_changed).then(|| activity.tracker.status().clone());
+            let checkpoint = std::mem::take(&mut activity.is_checkpoint_changed).then(|| activity.checkpoint());
             let unstored = std::mem::take(&mut activity.unstored);
             activity.is_being_stored = true;
             drop(activity);
-            changes.push((live, status, unstored));
+            changes.push(UnstoredActivity { live, status, checkpoint, unstored });
         }
         if changes.is_empty() {
             return Ok(());
         }
         let written = self.write_activity(&changes).await;
-        for (live, ..) in &changes {
-            lock(&live.activity).is_being_stored = false;
+        for it in &changes {
+            lock(&it.live.activity).is_being_stored = false;
         }
         match written {
             Ok(changed) => {
@@ -337,9 +406,10 @@ impl Engine {
             }
             Err(error) => {
                 // Put everything back; the loop retries.
-                for (live, status, mut unstored) in changes {
+                for UnstoredActivity { live, status, checkpoint, mut unstored } in changes {
                     let mut activity = lock(&live.activity);
                     activity.is_changed |= status.is_some();
+                    activity.is_checkpoint_changed |= checkpoint.is_some();
                     unstored.append(&mut activity.unstored);
                     activity.unstored = unstored;
                     lock(&self.activity.changed).insert(live.id);
@@ -351,15 +421,18 @@ impl Engine {
 
     async fn write_activity(
         &self,
-        changes: &[(Arc<LiveSession>, Option<ActivityStatus>, Vec<JudgedObservation>)],
+        changes: &[UnstoredActivity],
     ) -> Result<Vec<(Arc<LiveSession>, Activity, Session)>, EngineError> {
         let now = clock::now();
         // Unsynced: after a power failure the agents are gone, and their activity with them.
         let mut tx = self.store.begin_unsynced().await?;
         let mut changed = Vec::new();
-        for (live, status, unstored) in changes {
+        for UnstoredActivity { live, status, checkpoint, unstored } in changes {
             let Some(mut session) = tx.session(live.id).await? else { continue };
             tx.append_observations(live.id, unstored).await?;
+            if let Some(checkpoint) = checkpoint {
+                tx.put_activity_checkpoint(live.id, checkpoint).await?;
+            }
             if let Some(status) = status.clone().filter(|status| *status != session.activity) {
                 let before = session.activity.activity;
                 session.activity = status;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coven_domain::SessionId;
+use coven_domain::activity::ActivityCheckpoint;
 use coven_domain::session::{Channel, ExitStatus, Session, SessionState};
 use coven_holder::clock;
 use coven_holder::wire::{Decoder, NOTE_VERSION, Reply, Request, VERSION};
@@ -76,7 +77,9 @@ impl Engine {
             model.keep_signals_from(unstored.stored_end);
         }
         let observations = if is_new { Vec::new() } else { self.store.observations(id).await? };
-        let mut activity = SessionActivity::new(session.activity.clone(), &observations);
+        let checkpoint =
+            if is_new { ActivityCheckpoint::default() } else { self.store.activity_checkpoint(id).await? };
+        let mut activity = SessionActivity::new(session.activity.clone(), &observations, checkpoint);
         let hooks = self.hooks_of(session, &mut activity);
         let live = Arc::new(LiveSession::new(id, dir, unstored, model, acp, activity, hooks));
         self.forget_lost_screen_rules(&live, reader.as_ref());
@@ -84,12 +87,12 @@ impl Engine {
         if !is_new && let Err(error) = self.recover_activity(&live).await {
             tracing::warn!(session = %id, %error, "cannot complete the activity of an adopted session");
         }
-        if hooks.is_some() && !is_new {
-            self.read_stored_hook_calls(&live);
-            self.expect_waiting_hooks(&live);
-        }
         if hooks.is_some() {
+            self.follow_stored_hook_calls(&live);
             self.follow_hook_files(&live);
+        }
+        if hooks.is_some() && !is_new {
+            self.expect_waiting_hooks(&live);
         }
         if let Some(acp) = &live.acp {
             self.spawn_session_tasks(&live, acp);

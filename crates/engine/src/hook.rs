@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -28,7 +28,6 @@ use super::caller::Caller;
 use super::live::LiveSession;
 use super::notification::{InboxNotification, Need};
 use super::spawn::create_folder;
-use crate::blocking::blocking;
 use crate::error::EngineError;
 use crate::runtime;
 
@@ -49,10 +48,6 @@ pub(super) const HOOK_FILES: &str = "hooks";
 /// File in that folder with the reason why the agent runs without hooks.
 const UNAVAILABLE: &str = "unavailable";
 const HOOK_REASON: Limit = Limit::new("the reason for missing hooks", 4096);
-/// The folder of a session with the calls of hooks that no daemon received.
-const STORED_CALLS: &str = "hook-calls";
-const STORED_CALL: Limit = Limit::new("a stored hook call", 2 << 20);
-const MAX_STORED_CALLS: usize = 1000;
 
 /// One call of a hook, also as stored in a file.
 #[derive(Debug, Clone, Deserialize)]
@@ -62,7 +57,7 @@ pub struct HookCall {
     pub event: String,
     #[serde(default)]
     pub payload: Value,
-    /// When the agent called the hook, if it was delivered later.
+    /// When the agent called the hook; set only for a stored call.
     #[serde(default)]
     pub called_at: Option<Timestamp>,
 }
@@ -78,6 +73,10 @@ impl Engine {
         caller.ensure_in(session).inspect_err(|error| tracing::warn!(%error, event = call.event, "rejected a hook"))?;
         let live = self.adopted_session(session).await?;
         let Some(hooks) = live.hooks else { return Ok(None) };
+        // An agent calls its hooks in order, so an earlier call counts first.
+        if let Err(error) = self.handle_stored_calls(&live).await {
+            tracing::warn!(session = %live.id, %error, "cannot handle a stored hook call");
+        }
         let (engine, pid) = (self.clone(), caller.pid());
         // A task, because the connection of a hook that the agent ends is closed before its request is withdrawn.
         let handling = runtime::spawn(async move {
@@ -169,28 +168,6 @@ impl Engine {
         }
     }
 
-    /// Handles the calls that hooks stored while no daemon was running, oldest first.
-    pub(super) fn read_stored_hook_calls(self: &Arc<Self>, live: &Arc<LiveSession>) {
-        let (engine, live) = (self.clone(), live.clone());
-        // Ends by itself: the number of calls is bounded.
-        runtime::spawn(async move {
-            let folder = live.dir.join(STORED_CALLS);
-            let found = blocking(move || stored_calls(&folder)).await;
-            for (file, call) in found {
-                match call {
-                    Some(call) => {
-                        if let Err(error) = engine.stored_hook_called(&live, &call).await {
-                            tracing::warn!(session = %live.id, %error, "cannot handle a stored hook call");
-                            return;
-                        }
-                    }
-                    None => tracing::warn!(session = %live.id, "dropped a stored hook call that cannot be read"),
-                }
-                let _ = std::fs::remove_file(file);
-            }
-        });
-    }
-
     /// Withdraws requests whose hook waited for an earlier daemon and does not return: its agent ended it.
     pub(super) fn expect_waiting_hooks(self: &Arc<Self>, live: &Arc<LiveSession>) {
         let (engine, live) = (self.clone(), live.clone());
@@ -208,28 +185,15 @@ impl Engine {
     }
 
     async fn withdraw_abandoned(&self, live: &Arc<LiveSession>) -> Result<(), EngineError> {
-        let returned = live.activity.lock().unwrap_or_else(PoisonError::into_inner).hook_calls.clone();
         let pending = self.pending_hook_requests(live.id).await?;
-        let abandoned: Vec<RequestId> =
-            pending.iter().map(|request| request.id).filter(|id| !returned.contains(id)).collect();
+        let abandoned: Vec<RequestId> = {
+            let returned = &lock(live).waiting_hooks;
+            pending.iter().map(|request| request.id).filter(|id| !returned.contains_key(id)).collect()
+        };
         for id in &abandoned {
             self.withdraw_request(*id).await?;
         }
         if abandoned.is_empty() { Ok(()) } else { self.after_settling(live).await }
-    }
-
-    /// Handles a call that was stored while no daemon was running. Its process no longer waits.
-    pub(crate) async fn stored_hook_called(
-        self: &Arc<Self>,
-        live: &Arc<LiveSession>,
-        call: &HookCall,
-    ) -> Result<(), EngineError> {
-        let Some(hooks) = live.hooks else { return Ok(()) };
-        if let Some(request) = self.handle_hook(live, hooks, call).await? {
-            // The dialog may still be on the screen, but the hook that could answer it has returned.
-            self.withdraw_request(request).await?;
-        }
-        Ok(())
     }
 
     /// Applies the meanings of a call. Returns the request that the call waits for.
@@ -251,7 +215,15 @@ impl Engine {
             }
             is_repeated
         };
-        let at = call.called_at.unwrap_or_else(clock::now);
+        let now = clock::now();
+        // The clock of a stored call is not trusted: one from the future would count as the newest for ever.
+        let at = call.called_at.map_or(now, |at| at.min(now));
+        let is_late = call.called_at.is_some();
+        let is_outdated = is_late && lock(live).is_outdated(ActivitySource::Hook, at);
+        let observe = |observation| match is_late {
+            true => self.observe_late(live, observation),
+            false => drop(self.observe(live, observation)),
+        };
         let mut waits_for = None;
         for meaning in (hooks.read)(&call.event, &call.payload) {
             match meaning {
@@ -260,6 +232,10 @@ impl Engine {
                     let id = call.id;
                     let (is_answerable, key) = (asked.is_answerable, asked.key.clone());
                     if self.store.request(id).await?.is_none() {
+                        if is_outdated {
+                            observe(asked_observation(&hook_request(live.id, id, asked, at), at));
+                            continue;
+                        }
                         self.record_hook_request(live, id, asked, at).await?;
                     }
                     waits_for = is_answerable.then_some(id);
@@ -272,21 +248,25 @@ impl Engine {
                 HookMeaning::Conversation { id, transcript } => {
                     self.learn_conversation(live.id, id, transcript).await?
                 }
-                HookMeaning::Activity { fact, .. } if lock(live).is_beside_a_request(fact) => {}
+                HookMeaning::Activity { fact, .. } if !is_outdated && lock(live).is_beside_a_request(fact) => {}
                 HookMeaning::Activity { fact, detail } => {
-                    self.observe(live, Observation::new(ActivitySource::Hook, fact, detail.as_deref(), at));
+                    observe(Observation::new(ActivitySource::Hook, fact, detail.as_deref(), at));
                 }
                 HookMeaning::LimitReached { detail, until } => {
                     let fact = ActivityFact::LimitReached;
                     let observation = Observation::new(ActivitySource::Hook, fact, detail.as_deref(), at);
-                    self.observe(live, observation.until(until));
+                    observe(observation.until(until));
                 }
-                HookMeaning::Settled { key } => self.settled_in_terminal(live, key.as_deref()).await?,
+                HookMeaning::Settled { key } => self.settled_in_terminal(live, key.as_deref(), at).await?,
                 HookMeaning::BackgroundChanged(change) => {
                     self.set_background(live, |count| count.saturating_add_signed(change));
                 }
+                HookMeaning::BackgroundCount(_) if is_outdated => {}
                 HookMeaning::BackgroundCount(count) => self.set_background(live, |_| count),
             }
+        }
+        if !is_repeated {
+            self.note_handled_call(live, call.id);
         }
         Ok(waits_for)
     }
@@ -298,18 +278,10 @@ impl Engine {
         asked: HookRequest,
         at: Timestamp,
     ) -> Result<(), EngineError> {
-        let what = (id, RequestSource::Hook);
-        let request = match asked.body {
-            HookRequestBody::Permission { title, options, mut tool_call } => {
-                if let (Value::Object(call), Some(key)) = (&mut tool_call, asked.key) {
-                    call.insert("requestKey".to_owned(), json!(key));
-                }
-                Request::permission(what, live.id, title, (options, tool_call), at)
-            }
-            HookRequestBody::Question { questions } => Request::question(what, live.id, questions, at),
-        };
+        let is_answerable = asked.is_answerable;
+        let request = hook_request(live.id, id, asked, at);
         // A request that the agent does not let us answer is only shown as activity.
-        if !asked.is_answerable {
+        if !is_answerable {
             self.observe_hook_request(live, &request, at);
             return Ok(());
         }
@@ -409,21 +381,19 @@ impl Engine {
 
     /// Observes that a hook asks for this.
     pub(super) fn observe_hook_request(&self, live: &LiveSession, request: &Request, at: Timestamp) {
-        let (fact, detail) = match request.body {
-            RequestBody::Question { .. } => (ActivityFact::QuestionAsked, format!("asks: {}", request.title)),
-            _ => (ActivityFact::PermissionAsked, request.title.clone()),
-        };
-        self.observe(live, Observation::new(ActivitySource::Hook, fact, Some(&detail), at));
+        self.observe(live, asked_observation(request, at));
     }
 
-    /// Cancels the requests that were answered in the agent's own dialog.
+    /// Cancels the requests that were answered in the agent's own dialog at this time. A stored call settles none that the
+    /// agent made after it.
     pub(super) async fn settled_in_terminal(
         &self,
         live: &Arc<LiveSession>,
         key: Option<&str>,
+        at: Timestamp,
     ) -> Result<(), EngineError> {
         let mut has_settled = false;
-        for request in self.pending_hook_requests(live.id).await? {
+        for request in self.pending_hook_requests(live.id).await?.into_iter().filter(|it| it.created_at <= at) {
             let waiting_key = lock(live).waiting_hooks.get(&request.id).cloned().flatten();
             let known_key = waiting_key.as_deref().or(match &request.body {
                 RequestBody::Permission { tool_call, .. } => tool_call.get("requestKey").and_then(Value::as_str),
@@ -471,6 +441,28 @@ impl Engine {
     }
 }
 
+fn hook_request(session: SessionId, id: RequestId, asked: HookRequest, at: Timestamp) -> Request {
+    let what = (id, RequestSource::Hook);
+    match asked.body {
+        HookRequestBody::Permission { title, options, mut tool_call } => {
+            if let (Value::Object(call), Some(key)) = (&mut tool_call, asked.key) {
+                call.insert("requestKey".to_owned(), json!(key));
+            }
+            Request::permission(what, session, title, (options, tool_call), at)
+        }
+        HookRequestBody::Question { questions } => Request::question(what, session, questions, at),
+    }
+}
+
+/// Returns what a request of a hook says about the activity.
+fn asked_observation(request: &Request, at: Timestamp) -> Observation {
+    let (fact, detail) = match request.body {
+        RequestBody::Question { .. } => (ActivityFact::QuestionAsked, format!("asks: {}", request.title)),
+        _ => (ActivityFact::PermissionAsked, request.title.clone()),
+    };
+    Observation::new(ActivitySource::Hook, fact, Some(&detail), at)
+}
+
 fn lock(live: &LiveSession) -> MutexGuard<'_, SessionActivity> {
     live.activity.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -487,26 +479,4 @@ fn write_files(folder: &Path, files: &[(String, String)]) -> io::Result<()> {
         file.write_all(content.as_bytes())?;
     }
     Ok(())
-}
-
-/// Reads the stored calls, oldest first; `None` for one that cannot be read.
-fn stored_calls(folder: &Path) -> Vec<(PathBuf, Option<HookCall>)> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let mut files: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.')))
-        .take(MAX_STORED_CALLS)
-        .collect();
-    files.sort();
-    let read = |path: &PathBuf| {
-        let text = coven_files::read(path, STORED_CALL, Links::Refuse).ok()?;
-        serde_json::from_slice(&text).ok()
-    };
-    files
-        .into_iter()
-        .map(|path| {
-            let call = read(&path);
-            (path, call)
-        })
-        .collect()
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use coven_domain::{RequestId, SessionId};
 use coven_files::{Limit, Links};
 use coven_harness::hooks::{ANSWER_FILE, HookMeaning, Hooks, REPORT_FILE};
+use coven_holder::clock;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -100,7 +101,7 @@ impl Engine {
         open: &OpenRequests,
     ) -> Result<(), EngineError> {
         if let Some(key) = &report.settled {
-            self.settled_in_terminal(live, Some(key)).await?;
+            self.settled_in_terminal(live, Some(key), clock::now()).await?;
             // The agent may have waited for something that coven shows but cannot answer.
             self.after_settling(live).await?;
         }

@@ -41,6 +41,7 @@ mod runtime;
 pub mod session;
 mod sizes;
 mod spawn;
+mod stored_calls;
 pub mod task;
 mod terminal_prompt;
 pub mod termination;
@@ -118,6 +119,7 @@ pub struct Engine {
     launches: Mutex<HashMap<SessionId, Arc<Notify>>>,
     pub(crate) launch_queue: launch_queue::LaunchQueue,
     pub(crate) activity: activity::ActivityQueue,
+    pub(crate) stored_calls: stored_calls::StoredCallWatch,
     stopping: watch::Sender<bool>,
     /// Held while a log is compressed: one at a time.
     compressing: tokio::sync::Mutex<()>,
@@ -176,6 +178,7 @@ impl Engine {
             standby_holder: Mutex::default(),
             launch_queue: launch_queue::LaunchQueue::default(),
             activity: activity::ActivityQueue::default(),
+            stored_calls: stored_calls::StoredCallWatch::start(),
             stopping: watch::Sender::new(false),
             compressing: tokio::sync::Mutex::new(()),
             problems: Mutex::default(),

@@ -33,6 +33,8 @@ pub struct LiveSession {
     /// The end of the log, for readers that follow it.
     progress: watch::Sender<u64>,
     pub(crate) activity: std::sync::Mutex<SessionActivity>,
+    /// Held while stored hook calls are read: each is handled once.
+    pub(crate) reading_stored_calls: Mutex<()>,
     /// How the agent's hooks are read; `None` if it has none.
     pub(crate) hooks: Option<&'static Hooks>,
     /// Notes for the ledger; the follower sends them to the holder.
@@ -164,6 +166,7 @@ impl LiveSession {
         let (notes, unsent_notes) = mpsc::channel(MAX_NOTES);
         Self {
             activity: std::sync::Mutex::new(activity),
+            reading_stored_calls: Mutex::new(()),
             hooks,
             notes,
             unsent_notes: Mutex::new(unsent_notes),

@@ -34,7 +34,7 @@ use self::log_writer::DailyLog;
 use coven_engine::EngineError;
 use coven_engine::events::Hub;
 use coven_engine::loops::{
-    activity, idle, launch_queue, notify, question_sets, recovery, retention, scheduler, terminal_prompts,
+    activity, idle, launch_queue, notify, question_sets, recovery, retention, scheduler, stored_calls, terminal_prompts,
 };
 use coven_engine::notification::NOTIFICATION_QUEUE;
 use coven_engine::workflow::recover;
@@ -257,6 +257,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     let scheduler = tokio::spawn(scheduler::run(engine.clone()));
     let terminal_prompts = tokio::spawn(terminal_prompts::run(engine.clone()));
     let activity = tokio::spawn(activity::run(engine.clone()));
+    let stored_calls = tokio::spawn(stored_calls::run(engine.clone()));
     let launch_queue = tokio::spawn(launch_queue::run(engine.clone()));
     let retention = tokio::spawn(retention::run(engine.clone()));
     let idle = tokio::spawn(idle::run(engine.clone()));
@@ -291,6 +292,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     scheduler.abort();
     terminal_prompts.abort();
     activity.abort();
+    stored_calls.abort();
     launch_queue.abort();
     idle.abort();
     question_sets.abort();

@@ -9,4 +9,5 @@ pub mod question_sets;
 pub mod recovery;
 pub mod retention;
 pub mod scheduler;
+pub mod stored_calls;
 pub mod terminal_prompts;

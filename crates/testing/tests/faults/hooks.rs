@@ -5,7 +5,9 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use coven_domain::activity::{Activity, ActivityFact, Verdict};
+use coven_testing::process::signal;
 use coven_testing::{TestHome, check_invariants, eventually, journal, wait_until};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 const PERMISSION: &str = r#"{"title":"wants to run: ls","options":[{"id":"y","name":"Yes","kind":"allow_once"},{"id":"n","name":"No","kind":"reject_once"}]}"#;
@@ -215,17 +217,155 @@ fn a_hook_without_a_daemon_returns_and_is_read_by_the_next_one() {
     touch(&home, "go");
     let dir = home.session_dir(&id);
     wait_until("the agent continues", || log_without_daemon(&dir).contains("called"));
-    let stored = || fs::read_dir(dir.join("hook-calls")).map_or(0, Iterator::count);
-    assert_eq!(stored(), 2);
+    assert_eq!(stored_calls(&home, &id), 2);
     home.start();
 
     let limited = home.wait_for_evidence(&id, Activity::Limited);
     assert_eq!(limited.detail.as_deref(), Some("until 9"));
-    wait_until("the calls are read once", || stored() == 0);
+    wait_until("the calls are read once", || stored_calls(&home, &id) == 0);
     let log = home.log_text(&id);
     assert!(log.contains("hook permission: exit status: 0 \r\n"), "no decision without a daemon: {log}");
     assert!(home.inbox(&format!("?session={id}")).is_empty(), "no hook waits for an answer");
     check_invariants(&home);
+}
+
+/// Returns the number of stored calls.
+fn stored_calls(home: &TestHome, id: &str) -> usize {
+    fs::read_dir(home.session_dir(id).join("hook-calls")).map_or(0, Iterator::count)
+}
+
+/// Stores a call as `coven hook` does when the daemon does not answer in time.
+fn store_call(home: &TestHome, id: &str, call: &str, event: &str, called_at: &str) {
+    let folder = home.session_dir(id).join("hook-calls");
+    let unfinished = folder.join(format!(".{call}"));
+    let content = json!({ "id": call, "event": event, "payload": { "detail": "late" }, "called_at": called_at });
+    fs::write(&unfinished, content.to_string()).expect("disk has space");
+    fs::rename(unfinished, folder.join(format!("0-{call}.json"))).expect("disk has space");
+}
+
+/// Returns how often the evidence has a fact.
+fn count(home: &TestHome, id: &str, fact: ActivityFact) -> usize {
+    home.evidence(id).observations.iter().filter(|it| it.fact == fact).count()
+}
+
+#[test]
+fn a_call_that_a_stopped_daemon_did_not_answer_counts_once() {
+    let home = started();
+    let script =
+        r#"hook working ;; until go ;; hook idle {"detail":"over"} ;; say called ;; ask 1 ;; hook working ;; ask 2"#;
+    let id = home.launch_fake(script).id;
+    home.wait_for_evidence(&id, Activity::Working);
+    let (daemon, dir) = (home.health().pid, home.session_dir(&id));
+
+    signal(daemon, Signal::STOP);
+    touch(&home, "go");
+    wait_until("the agent continues", || log_without_daemon(&dir).contains("called"));
+    assert_eq!(stored_calls(&home, &id), 1);
+    signal(daemon, Signal::CONT);
+
+    let idle = home.wait_for_evidence(&id, Activity::Idle);
+    assert_eq!(idle.detail.as_deref(), Some("over"));
+    wait_until("the call is deleted", || stored_calls(&home, &id) == 0);
+    home.type_in(&id, "\r");
+    home.wait_for_output(&id, "2\r\n");
+    wait_until("the work is stored", || home.session(&id).activity.as_deref() == Some("working"));
+    home.kill_daemon();
+    home.start();
+    wait_until("the session is adopted", || home.health().sessions_live == 1);
+    assert_eq!(home.evidence(&id).activity, Some(Activity::Working));
+    assert_eq!(count(&home, &id, ActivityFact::TurnEnded), 1);
+    check_invariants(&home);
+}
+
+#[test]
+fn a_stored_call_does_not_replace_a_newer_one_and_is_in_the_evidence() {
+    let home = started();
+    let script = format!("hook working ;; hook idle ;; ask 1 ;; hook permission wait {PERMISSION} ;; ask 2");
+    let id = home.launch_fake(&script).id;
+    home.wait_for_evidence(&id, Activity::Idle);
+    let late = "2020-01-01T00:00:00.000Z";
+
+    store_call(&home, &id, CALL, "working", late);
+
+    let row = home.wait_for_observation(&id, "the late call", |it| it.detail.as_deref() == Some("late"));
+    assert_eq!((row.fact, row.verdict), (ActivityFact::Worked, Verdict::Ignored));
+    assert_eq!(home.evidence(&id).activity, Some(Activity::Idle));
+    // One that settles all requests settles none that the agent made after it.
+    home.type_in(&id, "\r");
+    home.wait_for_request(&id);
+    store_call(&home, &id, "5f0c1d9a-0000-4000-8000-000000000008", "settled", late);
+    wait_until("the call is read", || stored_calls(&home, &id) == 0);
+    assert_eq!(home.inbox(&format!("?session={id}")).len(), 1);
+    assert_eq!(home.evidence(&id).activity, Some(Activity::Permission));
+    assert!(home.coven(&["why", &id]).expect_success().contains("late"));
+}
+
+#[test]
+fn a_call_that_was_delivered_and_stored_counts_once_across_a_restart() {
+    let home = started();
+    let post = format!(r#"post_hook self {CALL} idle {{"detail":"over"}}"#);
+    let id = home.launch_fake(&format!("hook working ;; ask 1 ;; {post} ;; ask 2 ;; hook working ;; ask 3")).id;
+    home.wait_for_output(&id, "1\r\n");
+    home.type_in(&id, "\r");
+    home.wait_for_evidence(&id, Activity::Idle);
+    home.wait_for_output(&id, "2\r\n");
+    // The live daemon recognises the call.
+    store_call(&home, &id, CALL, "idle", "2099-01-01T00:00:00.000Z");
+    wait_until("the call is deleted", || stored_calls(&home, &id) == 0);
+    home.type_in(&id, "\r");
+    home.wait_for_output(&id, "3\r\n");
+    wait_until("the work is stored", || home.session(&id).activity.as_deref() == Some("working"));
+
+    // So does the next one.
+    kill_daemon_and_socket(&home);
+    store_call(&home, &id, CALL, "idle", "2099-01-01T00:00:00.000Z");
+    home.start();
+    wait_until("the call is deleted", || stored_calls(&home, &id) == 0);
+
+    assert_eq!(home.evidence(&id).activity, Some(Activity::Working));
+    assert_eq!(count(&home, &id, ActivityFact::TurnEnded), 1);
+}
+
+#[test]
+fn a_daemon_that_dies_before_it_deleted_the_stored_calls_counts_them_once() {
+    let mut home = TestHome::new();
+    home.install("fake");
+    home.configure(coven_testing::evidence::with_rules(&json!([])));
+    home.start_with_fault("after_stored_hook_calls");
+    let id = home.launch_fake("hook working ;; ask 1").id;
+    home.wait_for_evidence(&id, Activity::Working);
+    let daemon = home.health().pid;
+    // Both are read together.
+    signal(daemon, Signal::STOP);
+    let later = "2099-01-01T00:00:00.000Z";
+    store_call(&home, &id, CALL, "idle", later);
+    store_call(&home, &id, "5f0c1d9a-0000-4000-8000-000000000008", "working", later);
+
+    signal(daemon, Signal::CONT);
+    home.restart_after_death();
+
+    wait_until("the calls are deleted", || stored_calls(&home, &id) == 0);
+    assert_eq!(home.evidence(&id).activity, Some(Activity::Working));
+    assert_eq!(count(&home, &id, ActivityFact::TurnEnded), 1);
+}
+
+#[test]
+fn background_tasks_are_known_to_the_next_daemon() {
+    let home = started();
+    let background = |count: u32| format!(r#"hook background {{"count":{count}}}"#);
+    let script = format!("hook working ;; {} ;; hook idle ;; ask 1 ;; {} ;; ask 2", background(2), background(0));
+    let id = home.launch_fake(&script).id;
+    home.wait_for_output(&id, "1\r\n");
+    wait_until("the number is stored", || home.session(&id).activity_detail.as_deref() == Some("2 background tasks"));
+
+    home.kill_daemon();
+    home.start();
+    wait_until("the session is adopted", || home.health().sessions_live == 1);
+    let after = home.evidence(&id);
+    assert_eq!((after.activity, after.background), (Some(Activity::Working), 2));
+    home.type_in(&id, "\r");
+
+    home.wait_for_evidence(&id, Activity::Idle);
 }
 
 #[test]
