@@ -2,8 +2,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use coven_domain::Timestamp;
 use coven_domain::entry::{Entry, EntryKind};
+use coven_domain::request::{RequestState, SettledFrom};
+use coven_domain::{RequestId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "schema")]
@@ -51,6 +52,23 @@ pub struct EntryDetail {
     /// Of output: the CRC-32 of its bytes in hexadecimal.
     pub crc32: Option<String>,
     pub note: Option<String>,
+    /// Of a note about a request: its id, and what it asks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<schema::Id>"))]
+    pub request: Option<RequestId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Of a settled request: its state, the answer except a line of input, who gave it, and from where.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<schema::StringEnumSchema<RequestState>>"))]
+    pub status: Option<RequestState>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<schema::StringEnumSchema<SettledFrom>>"))]
+    pub from: Option<SettledFrom>,
     /// Of a failed launch: the reason.
     pub error: Option<String>,
 }

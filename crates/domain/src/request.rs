@@ -43,6 +43,22 @@ string_enum! {
 }
 
 string_enum! {
+    /// Where a request was settled.
+    pub enum SettledFrom {
+        /// Answered over the Unix socket.
+        Socket = "socket",
+        /// Answered over TCP.
+        Tcp = "tcp",
+        /// Answered or closed in the agent's own dialog.
+        Terminal = "terminal",
+        /// The hook that waited for the answer has ended.
+        Hook = "hook",
+        /// The session has ended.
+        Session = "session",
+    }
+}
+
+string_enum! {
     pub enum RequestFact { Answered = "answered", Rejected = "rejected", Cancelled = "cancelled" }
 }
 

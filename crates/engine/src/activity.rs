@@ -9,12 +9,12 @@ use coven_domain::activity::{
     MAX_OBSERVATIONS, Observation, Verdict,
 };
 use coven_domain::query::RequestQuery;
-use coven_domain::request::{AnsweredBy, Request, RequestSource, RequestState};
+use coven_domain::request::{Request, RequestSource};
 use coven_domain::session::Session;
 use coven_domain::{RequestId, SessionId, Timestamp};
 use coven_harness::limit_text;
 use coven_holder::clock;
-use coven_store::{Change, Tx};
+use coven_store::Change;
 use serde_json::json;
 use tokio::sync::Notify;
 
@@ -23,6 +23,7 @@ use super::evidence::Finding;
 use super::live::LiveSession;
 use super::notification::busy_after;
 use crate::error::EngineError;
+use coven_domain::request::SettledFrom;
 
 /// Minimum time between two transactions with changes of activity.
 pub(crate) const STORE_INTERVAL: Duration = Duration::from_millis(50);
@@ -494,7 +495,7 @@ impl Engine {
         let cancelled = async {
             for request in self.pending_hook_requests(id).await? {
                 if Some(request.created_at) < closed_at {
-                    self.withdraw_request(request.id).await?;
+                    self.withdraw_request(request.id, SettledFrom::Terminal).await?;
                 }
             }
             Ok::<(), EngineError>(())
@@ -502,15 +503,6 @@ impl Engine {
         if let Err(error) = cancelled.await {
             tracing::warn!(session = %id, %error, "cannot cancel requests that were answered in the terminal");
         }
-    }
-
-    /// Cancels a request that its agent no longer waits for; an answered one stays as it is.
-    pub(crate) async fn withdraw_request(&self, id: RequestId) -> Result<(), EngineError> {
-        let mut tx = self.store.begin().await?;
-        if !record_cancelled(&mut *tx, id, clock::now()).await? {
-            return Ok(());
-        }
-        Ok(self.commit(tx).await?)
     }
 
     /// Returns the evidence for a session's activity.
@@ -529,17 +521,6 @@ impl Engine {
         }
         Ok(ActivityEvidence { session, status, hooks, background, observations })
     }
-}
-
-/// Cancels a request in a transaction. Returns whether it was pending.
-pub(crate) async fn record_cancelled(tx: &mut dyn Tx, id: RequestId, now: Timestamp) -> Result<bool, EngineError> {
-    let Some(mut request) = tx.request(id).await? else { return Ok(false) };
-    if !request.cancelled(AnsweredBy::Session, now) {
-        return Ok(false);
-    }
-    debug_assert_eq!(request.state, RequestState::Cancelled);
-    tx.record(Change::RequestChanged { request, event: "cancelled" }, now).await?;
-    Ok(true)
 }
 
 /// A connection shows a session.

@@ -7,6 +7,7 @@ use coven_domain::request::AnsweredBy;
 use coven_holder::process::{self, HOLDER_NAME};
 
 use crate::error::EngineError;
+use coven_domain::request::SettledFrom;
 
 /// Longer chains of parents do not occur; the bound guards against a chain that changes while it is read.
 const MAX_PARENTS: usize = 1000;
@@ -66,6 +67,14 @@ impl Caller {
         match self.is_traced == Traced::Yes && self.traced.contains(&session) {
             true => Ok(()),
             false => Err(EngineError::ForeignHook(session)),
+        }
+    }
+
+    /// Returns how the request reached the daemon.
+    pub const fn origin(&self) -> SettledFrom {
+        match self.is_traced {
+            Traced::NoProcess => SettledFrom::Tcp,
+            Traced::Yes | Traced::Hidden => SettledFrom::Socket,
         }
     }
 

@@ -16,14 +16,16 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Engine;
 use super::acp::FinalOutput;
-use super::activity::{SessionActivity, record_cancelled};
+use super::activity::SessionActivity;
 use super::evidence::TerminalReader;
 use super::live::{LiveSession, UnstoredEntries};
 use super::model::{KEYFRAME_BYTES, Model};
+use super::settled::{note_of, record_cancelled};
 use super::spawn::reap;
 use crate::blocking::blocking;
 use crate::error::EngineError;
 use crate::runtime;
+use coven_domain::request::SettledFrom;
 use coven_holder::fault;
 
 /// Delay before new journal entries are stored. The journal already has them.
@@ -387,9 +389,12 @@ impl Engine {
             if let Some(final_output) = final_output {
                 final_output.write(&mut tx, &session, unstored.exit, &unstored.stderr, now).await?;
             }
+            let mut notes = Vec::new();
             for request in requests {
-                record_cancelled(&mut *tx, request.id, now).await?;
+                let settled = record_cancelled(&mut *tx, request.id, now).await?;
+                notes.extend(settled.map(|request| note_of(&request, SettledFrom::Session)));
             }
+            tx.append_entries(id, &unstored.final_notes(notes, now)).await?;
             tx.record(Change::SessionChanged { session, event }, now).await?;
         }
         self.commit(tx).await?;

@@ -30,6 +30,7 @@ use super::notification::{InboxNotification, Need};
 use super::spawn::create_folder;
 use crate::error::EngineError;
 use crate::runtime;
+use coven_domain::request::SettledFrom;
 
 /// Number of call ids kept per session to recognise repeated deliveries.
 const MAX_CALL_IDS: usize = 256;
@@ -191,7 +192,7 @@ impl Engine {
             pending.iter().map(|request| request.id).filter(|id| !returned.contains_key(id)).collect()
         };
         for id in &abandoned {
-            self.withdraw_request(*id).await?;
+            self.withdraw_request(*id, SettledFrom::Hook).await?;
         }
         if abandoned.is_empty() { Ok(()) } else { self.after_settling(live).await }
     }
@@ -296,7 +297,7 @@ impl Engine {
         self.commit(tx).await?;
         coven_holder::fault::point("after_hook_request");
         self.observe_hook_request(live, &request, at);
-        live.note(json!({ "note": event, "request": id, "title": title }));
+        live.note(json!({ "note": event, "request": id, "title": title, "from": "hook" }));
         self.notify(InboxNotification { need: Need::Request(id), kind, session: Some(live.id), title });
         Ok(())
     }
@@ -326,12 +327,12 @@ impl Engine {
             tokio::select! {
                 changed = changes.changed() => if changed.is_err() { return Err(EngineError::Stopping) },
                 () = tokio::time::sleep(HOOK_CHECK_INTERVAL) => if is_gone() {
-                    self.withdraw_request(id).await?;
+                    self.withdraw_request(id, SettledFrom::Hook).await?;
                     self.after_settling(live).await?;
                     return Ok(None);
                 },
                 () = live.ended() => {
-                    self.withdraw_request(id).await?;
+                    self.withdraw_request(id, SettledFrom::Session).await?;
                     return Ok(None);
                 }
                 () = self.stopped() => return Err(EngineError::Stopping),
@@ -339,7 +340,7 @@ impl Engine {
         }
     }
 
-    /// Renders the answer for the agent and records who gave it.
+    /// Renders the answer for the agent.
     pub(super) async fn hook_answered(
         self: &Arc<Self>,
         live: &Arc<LiveSession>,
@@ -347,13 +348,6 @@ impl Engine {
         call: &HookCall,
         request: &Request,
     ) -> Option<String> {
-        live.note(json!({
-            "note": "request settled",
-            "request": request.id,
-            "status": request.state,
-            "answer": request.answer_text(),
-            "by": request.answered_by,
-        }));
         if let Err(error) = self.after_settling(live).await {
             tracing::warn!(session = %live.id, %error, "cannot read the other requests of a session");
         }
@@ -400,7 +394,7 @@ impl Engine {
                 _ => None,
             });
             if key.is_none() || known_key.is_none() || known_key == key {
-                self.withdraw_request(request.id).await?;
+                self.withdraw_request(request.id, SettledFrom::Terminal).await?;
                 has_settled = true;
             }
         }

@@ -20,6 +20,7 @@ use super::live::LiveSession;
 use crate::blocking::blocking;
 use crate::error::EngineError;
 use crate::runtime;
+use coven_domain::request::SettledFrom;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(150);
 const READ_BYTES: usize = 256 << 10;
@@ -143,7 +144,7 @@ impl Engine {
             }
             tokio::select! {
                 changed = changes.changed() => if changed.is_err() { return Ok(()) },
-                () = live.ended() => return self.withdraw_request(request).await,
+                () = live.ended() => return self.withdraw_request(request, SettledFrom::Session).await,
                 () = self.stopped() => return Ok(()),
             }
         }

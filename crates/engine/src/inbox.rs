@@ -183,6 +183,7 @@ impl Engine {
         match (found, reply) {
             (InboxEntryId::Request(request), reply) => {
                 let answered = self.answer_request(&request, reply, caller.answered_by()).await?;
+                self.note_settled(&answered, caller.origin());
                 self.request_entry(answered).await
             }
             (InboxEntryId::QuestionSet(id), InboxReply::ToQuestions(ending)) => {

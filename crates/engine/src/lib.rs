@@ -39,6 +39,7 @@ pub mod question_set;
 pub mod repo;
 mod runtime;
 pub mod session;
+mod settled;
 mod sizes;
 mod spawn;
 mod stored_calls;

@@ -137,11 +137,32 @@ impl UnstoredEntries {
         if self.started.is_none() || end <= self.end {
             return;
         }
-        let seq = self.pending.last().map_or(self.stored, |last| last.seq).max(self.reader.seq()) + 1;
+        let seq = self.next_seq();
         let (kind, offset, length) = (EntryKind::Output, self.end, end - self.end);
         self.pending.push(Entry { seq, kind, at: now, offset, length, data: None, detail: None });
         self.end = end;
         self.announcer.add_news();
+    }
+
+    fn next_seq(&self) -> u64 {
+        self.pending.last().map_or(self.stored, |last| last.seq).max(self.reader.seq()) + 1
+    }
+
+    /// Returns entries for notes that no holder can write any more: they follow the pending ones.
+    pub fn final_notes(&self, notes: Vec<Value>, now: coven_domain::Timestamp) -> Vec<Entry> {
+        let (first, offset) = (self.next_seq(), self.end);
+        (first..)
+            .zip(notes)
+            .map(|(seq, note)| Entry {
+                seq,
+                kind: EntryKind::Note,
+                at: now,
+                offset,
+                length: 0,
+                data: None,
+                detail: Some(note),
+            })
+            .collect()
     }
 
     /// Marks the pending entries as stored.

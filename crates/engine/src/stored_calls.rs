@@ -18,6 +18,7 @@ use super::live::LiveSession;
 use crate::blocking::blocking;
 use crate::error::EngineError;
 use crate::runtime;
+use coven_domain::request::SettledFrom;
 
 /// The folder of a session with the stored calls.
 const STORED_CALLS: &str = "hook-calls";
@@ -163,7 +164,7 @@ impl Engine {
         let Some(hooks) = live.hooks else { return Ok(()) };
         if let Some(request) = self.handle_hook(live, hooks, call).await? {
             // The dialog may still be on the screen, but the hook that could answer it has returned.
-            self.withdraw_request(request).await?;
+            self.withdraw_request(request, SettledFrom::Hook).await?;
         }
         Ok(())
     }

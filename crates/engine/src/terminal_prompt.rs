@@ -14,6 +14,7 @@ use uuid::Uuid;
 use super::Engine;
 use super::notification::{InboxNotification, Need};
 use crate::error::EngineError;
+use coven_domain::request::SettledFrom;
 
 impl Engine {
     /// Returns prompts without an answer and prompts whose answer is not typed yet.
@@ -65,8 +66,10 @@ impl Engine {
         if !request.cancelled(AnsweredBy::Session, now) {
             return Ok(());
         }
-        tx.record(Change::RequestChanged { request, event: "abandoned" }, now).await?;
-        Ok(self.commit(tx).await?)
+        tx.record(Change::RequestChanged { request: request.clone(), event: "abandoned" }, now).await?;
+        self.commit(tx).await?;
+        self.note_settled(&request, SettledFrom::Terminal);
+        Ok(())
     }
 
     /// Answers a prompt. The first answer wins. It is stored before it is typed, so that a restart can finish typing it.

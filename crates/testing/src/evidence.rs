@@ -1,6 +1,7 @@
 //! The activity of sessions whose harness has rules and hooks, with the evidence for it.
 
 use coven_api::activity::{ActivityResponse, ObservationRecord};
+use coven_api::entry::EntryDetail;
 use coven_domain::activity::Activity;
 use serde_json::{Value, json};
 
@@ -42,6 +43,19 @@ impl TestHome {
         eventually(&format!("{id} is {activity}"), || {
             Some(self.evidence(id)).filter(|it| it.activity == Some(activity))
         })
+    }
+
+    /// Waits until the ledger has one note of this kind about a request, and returns it.
+    #[track_caller]
+    pub fn wait_for_note(&self, id: &str, note: &str, request: &str) -> EntryDetail {
+        let request = request.parse().expect("the id of a request");
+        let is_wanted = |it: &EntryDetail| it.note.as_deref() == Some(note) && it.request == Some(request);
+        let found = eventually(&format!("{id}: {note}"), || {
+            let notes = self.entries(id).into_iter().map(|it| it.detail).filter(is_wanted);
+            Some(notes.collect::<Vec<_>>()).filter(|notes| !notes.is_empty())
+        });
+        let [only] = found.as_slice() else { panic!("{note} more than once: {found:?}") };
+        only.clone()
     }
 
     /// Waits until an observation of the session matches.

@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use coven_domain::activity::{Activity, ActivityFact, Verdict};
+use coven_domain::request::SettledFrom;
 use coven_testing::process::signal;
 use coven_testing::{TestHome, check_invariants, eventually, journal, wait_until};
 use rustix::process::Signal;
@@ -226,6 +227,9 @@ fn a_hook_without_a_daemon_returns_and_is_read_by_the_next_one() {
     let log = home.log_text(&id);
     assert!(log.contains("hook permission: exit status: 0 \r\n"), "no decision without a daemon: {log}");
     assert!(home.inbox(&format!("?session={id}")).is_empty(), "no hook waits for an answer");
+    let withdrawn = home.inbox(&format!("?session={id}&all=true"));
+    let [request] = withdrawn.as_slice() else { panic!("one request: {withdrawn:?}") };
+    assert_eq!(home.wait_for_note(&id, "request settled", &request.id).from, Some(SettledFrom::Hook));
     check_invariants(&home);
 }
 

@@ -1,8 +1,12 @@
 //! The generic hooks of a program that only the config defines.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 
+use coven_api::routes::{AnswerInboxItem, Endpoint};
 use coven_domain::activity::{Activity, ActivityFact, ActivitySource, Verdict};
+use coven_domain::request::{RequestState, SettledFrom};
 use coven_testing::{TestHome, TestTerminal, process, wait_until};
 use serde_json::json;
 
@@ -117,8 +121,43 @@ fn a_permission_is_answered_from_the_inbox() {
         assert_eq!(home.wait_for_evidence(&id, Activity::Permission).detail.as_deref(), Some("wants to run: ls"));
         assert_eq!(home.answer_request(&asked.id, &json!({ "option": option })).status, 200);
         home.wait_for_output(&id, &format!(r#"{{"decision":"{answer}","option":"{option}"}}"#));
+        let note = home.wait_for_note(&id, "request answered", &asked.id);
+        assert_eq!((note.title.as_deref(), note.answer.as_deref()), (Some("wants to run: ls"), Some(option)));
+        assert_eq!((note.by.as_deref(), note.from), (Some("human"), Some(SettledFrom::Socket)));
+        assert_eq!(note.status, Some(RequestState::Answered));
     }
     home.wait_for_evidence(&id, Activity::Working);
+}
+
+#[test]
+fn the_ledger_says_that_an_answer_came_over_tcp() {
+    let home = TestHome::new();
+    home.install("fake");
+    let mut config = coven_testing::evidence::with_rules(&json!([]));
+    config["http"] = json!({ "listen": "127.0.0.1:0" });
+    home.configure(config);
+    home.start();
+    let id = home.launch_fake(&format!("hook permission wait {PERMISSION} ;; ask 1")).id;
+    let asked = home.wait_for_request(&id);
+
+    let (address, body) = (home.health().listen.expect("is listening"), r#"{"decision":"allow"}"#);
+    let token = fs::read_to_string(home.path().join("token")).expect("a token");
+    let mut stream = TcpStream::connect(&address).expect("is listening");
+    let route = AnswerInboxItem::of(&asked.id);
+    write!(
+        stream,
+        "POST {} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
+         connection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        route.target(),
+        token.trim(),
+        body.len()
+    )
+    .expect("the daemon reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("a response");
+
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert_eq!(home.wait_for_note(&id, "request answered", &asked.id).from, Some(SettledFrom::Tcp));
 }
 
 #[test]
@@ -133,6 +172,7 @@ fn a_question_is_answered_from_the_inbox() {
     assert_eq!(answered.status, 200, "{}", String::from_utf8_lossy(&answered.body));
     let output = home.wait_for_output(&id, "decision");
     assert!(output.contains("SQLite"), "{output}");
+    assert_eq!(home.wait_for_note(&id, "request answered", &asked.id).answer.as_deref(), Some("SQLite"));
 }
 
 #[test]
@@ -143,12 +183,15 @@ fn an_answer_in_the_agents_own_dialog_closes_the_item() {
             "background_hook permission wait {PERMISSION} ;; ask 1 ;; hook settled {{\"key\":\"7\"}} ;; ask 2"
         ))
         .id;
-    home.wait_for_request(&agent);
+    let asked = home.wait_for_request(&agent);
+    assert_eq!(home.wait_for_note(&agent, "requested", &asked.id).from, Some(SettledFrom::Hook));
 
     home.type_in(&agent, "\r");
     home.wait_for_output(&agent, "2\r\n");
     assert!(home.inbox(&format!("?session={agent}")).is_empty());
     home.wait_for_evidence(&agent, Activity::Working);
+    let note = home.wait_for_note(&agent, "request settled", &asked.id);
+    assert_eq!((note.from, note.status), (Some(SettledFrom::Terminal), Some(RequestState::Cancelled)));
 }
 
 #[test]
@@ -164,5 +207,6 @@ fn ending_the_waiting_hook_takes_the_item_back() {
 
     wait_until("the item is gone", || home.inbox(&format!("?session={id}")).is_empty());
     home.wait_for_evidence(&id, Activity::Working);
+    assert_eq!(home.wait_for_note(&id, "request settled", &asked.id).from, Some(SettledFrom::Hook));
     home.answer_request(&asked.id, &json!({ "decision": "allow" })).expect_error(409, "already_answered");
 }

@@ -1,5 +1,6 @@
 //! Requests of a terminal agent, reported by its hooks.
 
+use coven_domain::request::SettledFrom;
 use coven_testing::{TestHome, process};
 use serde_json::json;
 
@@ -24,6 +25,7 @@ fn the_end_of_a_session_cancels_the_request_of_its_hook() {
 
     home.wait_for_end(&id);
     assert!(home.inbox(&format!("?session={id}")).is_empty());
+    assert_eq!(home.wait_for_note(&id, "request settled", &request.id).from, Some(SettledFrom::Session));
     let answer = home.answer_request(&request.id, &json!({ "option": "allow_once" }));
     assert_eq!(answer.status, 409, "{}", String::from_utf8_lossy(&answer.body));
 }
