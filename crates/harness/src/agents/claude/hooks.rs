@@ -45,7 +45,7 @@ fn read(event: &str, payload: &Value) -> Vec<HookMeaning> {
         "PermissionRequest" => meanings.push(HookMeaning::Asked(request(payload))),
         "Notification" => meanings.extend(notification(payload)),
         "Stop" => {
-            meanings.push(HookMeaning::BackgroundCount(running_tasks(payload)));
+            meanings.push(HookMeaning::BackgroundCount(background(payload)));
             meanings.push(activity(ActivityFact::TurnEnded, None));
         }
         "StopFailure" => {
@@ -75,10 +75,12 @@ fn notification(payload: &Value) -> Option<HookMeaning> {
     }
 }
 
-fn running_tasks(payload: &Value) -> u32 {
-    let tasks = payload["background_tasks"].as_array();
+/// Returns the number of background tasks that are running, and of prompts that the session has scheduled for itself: both
+/// continue the work without the user.
+fn background(payload: &Value) -> u32 {
+    let listed = |field: &str| payload[field].as_array().into_iter().flatten();
     let is_running = |task: &&Value| matches!(text(task, "status"), Some("running" | "pending"));
-    let count = tasks.map_or(0, |tasks| tasks.iter().filter(is_running).count());
+    let count = listed("background_tasks").filter(is_running).count() + listed("session_crons").count();
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 

@@ -86,6 +86,23 @@ fn background_tasks_are_counted_when_a_turn_ends() {
 }
 
 #[test]
+fn scheduled_prompts_of_the_session_count_as_background_tasks() {
+    let stop = |tasks: Value, crons: Value| {
+        let payload = json!({ "background_tasks": tasks, "session_crons": crons });
+        read("Stop", &payload).into_iter().find_map(|meaning| match meaning {
+            HookMeaning::BackgroundCount(count) => Some(count),
+            _ => None,
+        })
+    };
+    let cron = json!({ "id": "c1", "schedule": "*/5 * * * *", "recurring": true, "prompt": "check the build" });
+    let (running, ended) = (json!({ "id": "t1", "status": "running" }), json!({ "id": "t2", "status": "completed" }));
+    assert_eq!(stop(json!([]), json!([cron])), Some(1));
+    assert_eq!(stop(json!([running, ended]), json!([cron])), Some(2));
+    assert_eq!(stop(json!([ended]), json!([])), Some(0));
+    assert_eq!(stop(Value::Null, json!("none")), Some(0));
+}
+
+#[test]
 fn a_permission_offers_the_rule_that_claude_suggests() {
     let payload = recorded("PermissionRequest", "Bash");
     let request = asked(&payload);
