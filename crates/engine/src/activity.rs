@@ -27,6 +27,9 @@ use coven_domain::request::SettledFrom;
 
 /// Minimum time between two transactions with changes of activity.
 pub(crate) const STORE_INTERVAL: Duration = Duration::from_millis(50);
+/// How long a new detail of the same activity waits for others. A daemon that dies loses the details of this time; the next
+/// title, screen or hook brings a newer one.
+const DETAIL_INTERVAL: Duration = Duration::from_secs(1);
 /// Number of hook calls in a checkpoint. `coven hook` stores a call that takes longer than a second, so few can be repeated.
 const CHECKPOINT_CALLS: usize = 64;
 
@@ -53,6 +56,10 @@ pub(crate) struct SessionActivity {
     is_being_stored: bool,
     /// The record must be stored, because the status changed.
     is_changed: bool,
+    /// One of the observations must be stored soon.
+    has_urgent: bool,
+    /// When the rest is stored at the latest: a new detail, and the ids of hook calls.
+    store_by: Option<Timestamp>,
     /// What the last title or progress said. It counts again after a request is settled: a title that says "not working"
     /// is not repeated when a dialog closes.
     pub last_level: Option<Finding>,
@@ -129,8 +136,10 @@ impl SessionActivity {
 
     /// Numbers and keeps an observation. One that only confirms the current value is not kept, unless its detail is new.
     fn keep(&mut self, observation: Observation, verdict: Verdict, has_new_detail: bool) {
-        if verdict == Verdict::Changed || has_new_detail {
+        if verdict == Verdict::Changed {
             self.is_changed = true;
+        } else if has_new_detail {
+            self.store_later();
         }
         // The client shows the change at once.
         if verdict == Verdict::Changed && self.is_watched(clock::now()) {
@@ -156,7 +165,12 @@ impl SessionActivity {
         self.push(observation, verdict);
     }
 
+    fn store_later(&mut self) {
+        self.store_by.get_or_insert_with(|| clock::now().after(DETAIL_INTERVAL));
+    }
+
     fn push(&mut self, observation: Observation, verdict: Verdict) {
+        self.has_urgent |= verdict != Verdict::Confirmed;
         self.numbered += 1;
         self.unstored.push(JudgedObservation { number: self.numbered, observation, verdict });
         // The store keeps no more than this either.
@@ -180,13 +194,41 @@ impl SessionActivity {
         is_other
     }
 
-    /// Reports whether the store lacks observations.
+    /// Reports whether the store lacks observations that must not be lost.
     pub const fn has_unstored(&self) -> bool {
-        self.is_being_stored || self.needs_storing()
+        self.is_being_stored || self.is_urgent()
     }
 
-    const fn needs_storing(&self) -> bool {
-        self.is_changed || self.is_checkpoint_changed || !self.unstored.is_empty()
+    const fn is_urgent(&self) -> bool {
+        self.is_changed || self.is_checkpoint_changed || self.has_urgent
+    }
+
+    const fn has_anything_unstored(&self) -> bool {
+        self.is_urgent() || self.store_by.is_some()
+    }
+
+    fn needs_storing(&self, now: Timestamp) -> bool {
+        self.is_urgent() || self.store_by.is_some_and(|by| by <= now)
+    }
+
+    /// Returns when the activity must be looked at again, without a new observation.
+    fn due_at(&self) -> Option<Timestamp> {
+        self.tracker.due_at().into_iter().chain(self.store_by).min()
+    }
+
+    /// Takes what the store lacks.
+    fn take_unstored(&mut self, live: Arc<LiveSession>) -> UnstoredActivity {
+        let (is_changed, has_later) = (std::mem::take(&mut self.is_changed), self.store_by.take().is_some());
+        let has_calls = has_later && !self.handled_calls.is_empty();
+        let is_checkpoint_changed = std::mem::take(&mut self.is_checkpoint_changed);
+        self.has_urgent = false;
+        self.is_being_stored = true;
+        UnstoredActivity {
+            live,
+            status: (is_changed || has_later).then(|| self.tracker.status().clone()),
+            checkpoint: (is_checkpoint_changed || has_calls).then(|| self.checkpoint()),
+            unstored: std::mem::take(&mut self.unstored),
+        }
     }
 
     /// Observes the last title or progress again. One that asks is not repeated: its request was just settled.
@@ -273,7 +315,7 @@ impl Engine {
             activity.handled_calls.remove(0);
         }
         activity.handled_calls.push(id);
-        activity.is_checkpoint_changed = true;
+        activity.store_later();
         self.queue_activity(live.id, &activity);
     }
 
@@ -343,10 +385,10 @@ impl Engine {
     }
 
     fn queue_activity(&self, id: SessionId, activity: &SessionActivity) {
-        if activity.tracker.due_at().is_some() {
+        if activity.due_at().is_some() {
             lock(&self.activity.waiting).insert(id);
         }
-        if activity.needs_storing() {
+        if activity.is_urgent() {
             lock(&self.activity.changed).insert(id);
         }
         self.activity.notify.notify_one();
@@ -365,15 +407,25 @@ impl Engine {
                     activity.repeat_level(now);
                 }
             }
-            if let Some(due) = activity.tracker.due_at() {
+            if activity.needs_storing(now) {
+                // Stores everything, so only a held observation is left to wait for.
+                lock(&self.activity.changed).insert(id);
+            }
+            let due = if activity.needs_storing(now) { activity.tracker.due_at() } else { activity.due_at() };
+            if let Some(due) = due {
                 lock(&self.activity.waiting).insert(id);
                 next = Some(next.map_or(due, |next: Timestamp| next.min(due)));
             }
-            if activity.needs_storing() {
-                lock(&self.activity.changed).insert(id);
-            }
         }
         next
+    }
+
+    /// Stores the activity of a session with the details that wait for others.
+    pub(crate) async fn flush_activity(self: &Arc<Self>, live: &LiveSession) -> Result<(), EngineError> {
+        if lock(&live.activity).has_anything_unstored() {
+            lock(&self.activity.changed).insert(live.id);
+        }
+        self.store_activity().await
     }
 
     /// Stores all changes of activity in one transaction and announces them.
@@ -384,12 +436,9 @@ impl Engine {
         for id in ids {
             let Some(live) = self.live_session(id) else { continue };
             let mut activity = lock(&live.activity);
-            let status = std::mem::take(&mut activity.is_changed).then(|| activity.tracker.status().clone());
-            let checkpoint = std::mem::take(&mut activity.is_checkpoint_changed).then(|| activity.checkpoint());
-            let unstored = std::mem::take(&mut activity.unstored);
-            activity.is_being_stored = true;
+            let taken = activity.take_unstored(live.clone());
             drop(activity);
-            changes.push(UnstoredActivity { live, status, checkpoint, unstored });
+            changes.push(taken);
         }
         if changes.is_empty() {
             return Ok(());
@@ -411,6 +460,7 @@ impl Engine {
                     let mut activity = lock(&live.activity);
                     activity.is_changed |= status.is_some();
                     activity.is_checkpoint_changed |= checkpoint.is_some();
+                    activity.has_urgent |= !unstored.is_empty();
                     unstored.append(&mut activity.unstored);
                     activity.unstored = unstored;
                     lock(&self.activity.changed).insert(live.id);

@@ -30,6 +30,9 @@ use coven_holder::fault;
 
 /// Delay before new journal entries are stored. The journal already has them.
 const LEDGER_DELAY: Duration = Duration::from_millis(100);
+/// Minimum time between two transactions of a session that writes all the time: each costs more than its few entries. Reading
+/// the ledger stores pending entries first.
+const BUSY_LEDGER_INTERVAL: Duration = Duration::from_millis(300);
 /// The same for sessions without a screen model. Reading the ledger stores pending entries first.
 const UNSEEN_LEDGER_DELAY: Duration = Duration::from_secs(1);
 const STORE_RETRY: Duration = Duration::from_secs(1);
@@ -110,6 +113,7 @@ impl Engine {
                 acp.close().await;
             }
             if !engine.is_stopping() {
+                engine.store_last_activity(&followed).await;
                 engine.end_killed(&followed).await;
                 engine.record_end_with_retry(&followed).await;
                 engine.live_map().remove(&id);
@@ -136,6 +140,7 @@ impl Engine {
         let (mut decoder, mut buffer) = (Decoder::default(), vec![0; 4096].into_boxed_slice());
         let (mut store_at, mut announce_at): (Option<Instant>, Option<Instant>) = (None, None);
         let delay = if live.model.is_some() { LEDGER_DELAY } else { UNSEEN_LEDGER_DELAY };
+        let mut stored_at: Option<Instant> = None;
         let hello = [Request::Hello { version: VERSION }.encode(), Request::Watch.encode()].concat();
         if stream.write_all(&hello).await.is_err() {
             return;
@@ -181,7 +186,7 @@ impl Engine {
                             if live.model.is_some() {
                                 self.journal_moved(live).await;
                             }
-                            store_at.get_or_insert_with(|| Instant::now() + delay);
+                            store_at.get_or_insert_with(|| ledger_time(delay, stored_at));
                         }
                     }
                 },
@@ -193,7 +198,7 @@ impl Engine {
                     if !replies.is_empty() {
                         let _ = stream.write_all(&Request::TerminalReply(replies).encode()).await;
                     }
-                    store_at.get_or_insert_with(|| Instant::now() + delay);
+                    store_at.get_or_insert_with(|| ledger_time(delay, stored_at));
                     if let Some(reader) = &mut reader {
                         self.read_signals(live, reader);
                         reader.plan_evaluation(Instant::now());
@@ -214,7 +219,7 @@ impl Engine {
                     (store_at, announce_at, delays) = (None, None, 0);
                     self.journal_moved(live).await;
                     match self.store_ledger(live).await {
-                        Ok(due) => announce_at = due,
+                        Ok(due) => (announce_at, stored_at) = (due, Some(Instant::now())),
                         Err(error) => {
                             tracing::warn!(session = %live.id, %error, "cannot store the ledger; retrying");
                             store_at = Some(Instant::now() + STORE_RETRY);
@@ -224,8 +229,9 @@ impl Engine {
                 () = self.stopped() => {
                     self.journal_moved(live).await;
                     if let Some(reader) = &reader {
-                        self.store_last_signals(live, reader).await;
+                        self.read_last_signals(live, reader).await;
                     }
+                    self.store_last_activity(live).await;
                     let _ = self.store_ledger(live).await;
                     return;
                 }
@@ -234,12 +240,16 @@ impl Engine {
     }
 
     /// Judges the signals of all output before the daemon stops: the next one does not judge them again.
-    async fn store_last_signals(self: &Arc<Self>, live: &Arc<LiveSession>, reader: &TerminalReader) {
+    async fn read_last_signals(self: &Arc<Self>, live: &Arc<LiveSession>, reader: &TerminalReader) {
         if let Some(model) = live.model.clone().filter(|model| model.lag() <= KEYFRAME_BYTES) {
             let _ = blocking(move || model.catch_up()).await;
         }
         self.read_signals(live, reader);
-        if let Err(error) = self.store_activity().await {
+    }
+
+    /// Stores the activity before the daemon or the session ends.
+    async fn store_last_activity(self: &Arc<Self>, live: &Arc<LiveSession>) {
+        if let Err(error) = self.flush_activity(live).await {
             tracing::warn!(session = %live.id, %error, "cannot store the activity of a session");
         }
     }
@@ -416,6 +426,12 @@ impl Engine {
         let _ = self.store_ledger(live).await;
         self.compress_later(live.id);
     }
+}
+
+/// Returns when new entries are stored.
+fn ledger_time(delay: Duration, stored_at: Option<Instant>) -> Instant {
+    let soonest = Instant::now() + delay;
+    stored_at.map_or(soonest, |stored| soonest.max(stored + BUSY_LEDGER_INTERVAL))
 }
 
 /// Moves the record to its final state. Returns the event's name if the state changed.

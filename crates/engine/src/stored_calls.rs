@@ -150,7 +150,7 @@ impl Engine {
                 }
                 handled.push(file);
             }
-            self.store_activity().await?;
+            self.flush_activity(live).await?;
             coven_holder::fault::point("after_stored_hook_calls");
             for file in handled {
                 let _ = fs::remove_file(file);

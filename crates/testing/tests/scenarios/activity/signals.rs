@@ -1,7 +1,9 @@
 //! Titles, notifications, progress, bells and shell marks.
 
+use std::time::Instant;
+
 use coven_domain::activity::{Activity, ActivityFact, ActivitySource};
-use coven_testing::{TestHome, eventually};
+use coven_testing::{TestHome, eventually, wait_until};
 use serde_json::json;
 
 use super::{all_rules, source_and_detail, step};
@@ -46,6 +48,24 @@ fn notifications_of_every_form_open_a_permission_that_work_closes() {
         assert!(asked.unseen);
         step(&home, &id, Activity::Working);
     }
+}
+
+#[test]
+fn details_that_change_often_are_stored_together_and_the_last_one_is_stored() {
+    let rule =
+        json!({ "name": "spinner", "on": "title", "means": "working", "starts": ["* ", "- "], "detail": "{line}" });
+    let home = TestHome::started_with_rules(&json!([rule]));
+    let started = Instant::now();
+    let id = home.launch_fake("titles 60 40 ;; ask over").id;
+
+    wait_until("the last detail is stored", || home.session(&id).activity_detail.as_deref() == Some("- 59"));
+
+    let seconds = started.elapsed().as_secs();
+    let events = home.events_since("0").items;
+    let stored = events.iter().filter(|it| it.kind == "session.activity").count() as u64;
+    assert!((2..=seconds + 2).contains(&stored), "{stored} events in {seconds} s");
+    let evidence = home.evidence(&id);
+    assert_eq!(evidence.observations.last().and_then(|it| it.detail.as_deref()), Some("- 59"));
 }
 
 #[test]
