@@ -20,7 +20,7 @@ use super::lines;
 use super::read;
 use super::tasks::{COLUMNS, Card, Merge, Tasks, name};
 use crate::activity::{self, Group};
-use crate::format::{format_duration, short_id};
+use crate::format::{self, format_duration, short_id};
 use crate::table::Table;
 
 /// Everything that the board would show, and what the agents at work do.
@@ -55,10 +55,12 @@ pub async fn read(client: &mut Client, hides_closed: bool) -> Result<Board, Clie
     Ok(Board { tasks, sessions })
 }
 
-/// One table per state.
+/// The tasks that need the user, if there are any; then one table per state.
 pub fn text(board: &Board, now: Timestamp, width: Option<usize>) -> String {
     let tasks = &board.tasks;
-    let mut text = String::new();
+    let needing = needs_you(board, now);
+    let mut text =
+        needing.map_or_else(String::new, |(count, table)| format!("needs you {count}\n{}", table.text(width)));
     for (at, state) in COLUMNS.iter().enumerate().take(tasks.column_count()) {
         let cards: Vec<Card<'_>> = tasks.column(at).iter().filter_map(|id| tasks.card(id)).collect();
         if !text.is_empty() {
@@ -70,6 +72,47 @@ pub fn text(board: &Board, now: Timestamp, width: Option<usize>) -> String {
         }
     }
     text
+}
+
+/// Returns the tasks that need the user, with their number: those whose agents ask, then reviews, then blocked tasks.
+fn needs_you(board: &Board, now: Timestamp) -> Option<(usize, Table)> {
+    let mut table = Table::new(&["ID", "PRIO", "TITLE", "NEEDS", "DETAIL"], &[4, 2]);
+    let mut count = 0;
+    for wanted in [TaskState::InProgress, TaskState::PendingMerge, TaskState::Blocked] {
+        let at = COLUMNS.iter().position(|state| *state == wanted).expect("every state has a column");
+        for card in board.tasks.column(at).iter().filter_map(|id| board.tasks.card(id)) {
+            let Some((need, detail)) = need_of(&card, board, now) else { continue };
+            let task = card.task;
+            table.row([task.id.short(), task.priority.get().to_string(), task.title.clone(), need, detail]);
+            count += 1;
+        }
+    }
+    (count > 0).then_some((count, table))
+}
+
+/// Returns what a task needs from the user.
+fn need_of(card: &Card<'_>, board: &Board, now: Timestamp) -> Option<(String, String)> {
+    match card.task.status {
+        TaskState::InProgress => {
+            let session = board.session(card).filter(|session| Group::of(session) == Group::NeedsYou);
+            match session {
+                Some(session) => {
+                    let detail = session.activity_detail.clone().unwrap_or_default();
+                    Some((activity::cell(session, now), detail))
+                }
+                // `coven inbox` lists them.
+                None if card.questions > 0 => Some(("answer".to_owned(), format::count(card.questions, "inbox item"))),
+                None => None,
+            }
+        }
+        TaskState::PendingMerge => match card.merge() {
+            Merge::UnderWay { .. } => None,
+            Merge::Failed(why) => Some(("review".to_owned(), format!("not merged: {why}"))),
+            Merge::Awaited => Some(("review".to_owned(), awaited(card.task))),
+        },
+        TaskState::Blocked => Some(("decision".to_owned(), card.task.reason.clone().unwrap_or_default())),
+        TaskState::Open | TaskState::Closed => None,
+    }
 }
 
 fn table(state: TaskState, mut cards: Vec<Card<'_>>, board: &Board, now: Timestamp) -> Table {

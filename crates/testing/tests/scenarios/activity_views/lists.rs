@@ -1,8 +1,8 @@
 //! `coven why`, `show` and the lists.
 
 use coven_domain::activity::Activity;
-use coven_testing::TestHome;
 use coven_testing::records::SessionRecord;
+use coven_testing::{TestHome, eventually, wait_until};
 use serde_json::{Value, json};
 
 use super::{converse, wait_for};
@@ -89,4 +89,39 @@ fn the_board_shows_what_the_agent_of_a_task_does() {
     assert!(head.contains("ACTIVITY") && head.contains("DETAIL"), "{text}");
     assert!(text.lines().any(|line| line.contains("Works on it") && line.contains("unknown")), "{text}");
     assert_eq!(board["in_progress"][0]["activity"], "unknown");
+}
+
+#[test]
+fn the_board_prints_the_tasks_that_need_the_user_first() {
+    let home = TestHome::with_agent(json!({}));
+    home.git("git init -q -b main; git config user.name me; git config user.email me@here");
+    home.git("echo a > a.txt; echo '/.coven/' > .git/info/exclude; git add -A; git commit -qm first");
+    home.start();
+    let quiet = home.coven(&["board", "--once"]).expect_success();
+    assert!(quiet.starts_with("open 0\n"), "{quiet}");
+    let step = |script: &str| {
+        format!("steps:\n  - {{ name: work, type: agent, harness: gemini, channel: acp, prompt: '{script}' }}\n")
+    };
+    let [blocked, working] = ["blocked", "works"].map(|workflow| home.add_task_for(workflow, &step("hang")));
+    for task in [&blocked, &working] {
+        home.start_task(task);
+        home.wait_for_agent(task);
+    }
+    home.coven(&["task", "block", &blocked, "--reason", "no key"]).expect_success();
+    let asking = home.add_task_for("asks", &step("permit touch x"));
+    home.start_task(&asking);
+    let request =
+        eventually("the agent asks", || home.inbox("").into_iter().find(|it| it.task_id == asking.parse().ok()));
+    let session = request.session_id.expect("a session").to_string();
+    wait_for(&home, &session, Activity::Permission);
+    wait_until("the record asks", || home.session(&session).activity.as_deref() == Some("permission"));
+
+    let text = home.coven(&["board", "--once"]).expect_success();
+
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "needs you 2", "{text}");
+    assert!(lines[2].starts_with(&asking[..8]) && lines[2].contains("wants to run: touch x"), "{text}");
+    assert!(lines[3].starts_with(&blocked[..8]) && lines[3].contains("no key"), "{text}");
+    assert_eq!(lines[4..6], ["", "open 0"], "{text}");
+    assert!(text.contains("in progress 2\n") && text.contains("blocked 1\n"), "{text}");
 }
