@@ -53,6 +53,8 @@ string_enum! {
         Terminal = "terminal",
         /// The hook that waited for the answer has ended.
         Hook = "hook",
+        /// The agent withdrew it over its protocol, or its turn ended.
+        Protocol = "protocol",
         /// The session has ended.
         Session = "session",
     }

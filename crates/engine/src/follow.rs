@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use coven_domain::SessionId;
 use coven_domain::activity::ActivityCheckpoint;
+use coven_domain::query::RequestQuery;
+use coven_domain::request::{RequestSource, RequestState, SettledFrom};
 use coven_domain::session::{Channel, ExitStatus, Session, SessionState};
 use coven_holder::clock;
 use coven_holder::wire::{Decoder, NOTE_VERSION, Reply, Request, VERSION};
@@ -25,7 +27,6 @@ use super::spawn::reap;
 use crate::blocking::blocking;
 use crate::error::EngineError;
 use crate::runtime;
-use coven_domain::request::SettledFrom;
 use coven_holder::fault;
 
 /// Delay before new journal entries are stored. The journal already has them.
@@ -380,7 +381,8 @@ impl Engine {
         let now = clock::now();
         // Reads remaining ACP output before the transaction, because there may be much of it.
         let mut final_output = self.read_final_output(id).await?;
-        let requests = self.pending_hook_requests(id).await?;
+        let pending = RequestQuery { session: Some(id), ..RequestQuery::default() };
+        let requests = self.store.requests(&pending).await?;
         let mut tx = self.store.begin().await?;
         let Some(mut session) = tx.session(id).await? else { return Ok(()) };
         if let Some(reason) = final_output.as_mut().and_then(FinalOutput::take_failure)
@@ -401,7 +403,15 @@ impl Engine {
             }
             let mut notes = Vec::new();
             for request in requests {
-                let settled = record_cancelled(&mut *tx, request.id, now).await?;
+                let settled = match request.source {
+                    RequestSource::Hook => record_cancelled(&mut *tx, request.id, now).await?,
+                    // The final output has cancelled it, or has its answer.
+                    RequestSource::Acp => {
+                        tx.request(request.id).await?.filter(|it| it.state == RequestState::Cancelled)
+                    }
+                    // The loop that types the answers abandons it.
+                    RequestSource::Terminal => None,
+                };
                 notes.extend(settled.map(|request| note_of(&request, SettledFrom::Session)));
             }
             tx.append_entries(id, &unstored.final_notes(notes, now)).await?;

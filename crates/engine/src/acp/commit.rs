@@ -6,7 +6,9 @@ use std::time::Duration;
 use coven_acp::{Effects, TurnChange};
 use coven_domain::activity::{Activity, ActivityFact, ActivitySource, Observation};
 use coven_domain::query::RequestQuery;
-use coven_domain::request::{AnsweredBy, Decision, Request, RequestAnswer, RequestBody, RequestSource, RequestState};
+use coven_domain::request::{
+    AnsweredBy, Decision, Request, RequestAnswer, RequestBody, RequestSource, RequestState, SettledFrom,
+};
 use coven_domain::{SessionId, Timestamp};
 use coven_holder::clock;
 use coven_host::config::{NotificationKind, Rule};
@@ -125,6 +127,13 @@ impl Engine {
             fault::point("after_acp_request");
         }
         self.observe_acp(acp, effects, permissions);
+        for withdrawn in &effects.withdrawn {
+            if let Ok(Some(request)) = self.store.request(*withdrawn).await
+                && request.state == RequestState::Cancelled
+            {
+                self.note_settled(&request, SettledFrom::Protocol);
+            }
+        }
         for permission in permissions.iter().filter(|it| it.is_pending()) {
             let (need, title) = (Need::Request(permission.id), permission.title.clone());
             let kind = NotificationKind::Permission;

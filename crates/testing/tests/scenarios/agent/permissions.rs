@@ -6,6 +6,7 @@ use std::thread;
 
 use coven_api::inbox::{InboxDetail, InboxItem, InboxOption, InboxStatus};
 use coven_domain::message::Activity;
+use coven_domain::request::{RequestState, SettledFrom};
 use coven_testing::agents::agent_with_traits;
 use coven_testing::program::coven;
 use coven_testing::records::SessionRecord;
@@ -159,6 +160,7 @@ fn cancelling_a_turn_withdraws_its_request_and_the_queue_and_keeps_the_session()
         home.inbox("?all=true").pop().map(|it| (it.id, it.status)),
         Some((asked.id.clone(), InboxStatus::Cancelled))
     );
+    assert_eq!(home.wait_for_note(&id, "request settled", &asked.id).from, Some(SettledFrom::Protocol));
     let late = home.answer_request(&asked.id, &json!({ "decision": "allow" }));
     assert_eq!(late.status, 409);
     let turn = json!({ "type": "turn", "stopReason": "cancelled" });
@@ -256,4 +258,20 @@ fn an_answer_from_a_session_is_recorded_with_that_session() {
     assert_eq!(recorded(&home), format!("session:{}", other.id));
     home.wait_for_end(&other.id);
     check_invariants(&home);
+}
+
+#[test]
+fn the_ledger_says_that_a_request_ended_with_its_session() {
+    let home = TestHome::started_with_agent(json!({}));
+    let repo = home.make_repo("app");
+    let id = home.open(&repo).id;
+    home.prompt(&id, "permit touch x");
+    let asked = home.wait_for_request(&id);
+
+    coven_testing::process::kill_hard(home.session(&id).pid.expect("a live session"));
+
+    home.wait_for_end(&id);
+    let note = home.wait_for_note(&id, "request settled", &asked.id);
+    assert_eq!((note.from, note.status), (Some(SettledFrom::Session), Some(RequestState::Cancelled)));
+    assert!(home.inbox(&format!("?session={id}")).is_empty());
 }
