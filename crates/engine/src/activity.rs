@@ -9,7 +9,7 @@ use coven_domain::activity::{
     MAX_OBSERVATIONS, Observation, Verdict,
 };
 use coven_domain::query::RequestQuery;
-use coven_domain::request::{Request, RequestSource};
+use coven_domain::request::{Request, RequestSource, SettledFrom};
 use coven_domain::session::Session;
 use coven_domain::{RequestId, SessionId, Timestamp};
 use coven_harness::limit_text;
@@ -23,7 +23,6 @@ use super::evidence::Finding;
 use super::live::LiveSession;
 use super::notification::busy_after;
 use crate::error::EngineError;
-use coven_domain::request::SettledFrom;
 
 /// Minimum time between two transactions with changes of activity.
 pub(crate) const STORE_INTERVAL: Duration = Duration::from_millis(50);
@@ -407,11 +406,12 @@ impl Engine {
                     activity.repeat_level(now);
                 }
             }
-            if activity.needs_storing(now) {
-                // Stores everything, so only a held observation is left to wait for.
+            let needs_storing = activity.needs_storing(now);
+            if needs_storing {
                 lock(&self.activity.changed).insert(id);
             }
-            let due = if activity.needs_storing(now) { activity.tracker.due_at() } else { activity.due_at() };
+            // The transaction stores everything, so only a held observation is left to wait for.
+            let due = if needs_storing { activity.tracker.due_at() } else { activity.due_at() };
             if let Some(due) = due {
                 lock(&self.activity.waiting).insert(id);
                 next = Some(next.map_or(due, |next: Timestamp| next.min(due)));

@@ -3,11 +3,10 @@
 use std::fs;
 
 use coven_domain::SessionId;
-use coven_domain::request::AnsweredBy;
+use coven_domain::request::{AnsweredBy, SettledFrom};
 use coven_holder::process::{self, HOLDER_NAME};
 
 use crate::error::EngineError;
-use coven_domain::request::SettledFrom;
 
 /// Longer chains of parents do not occur; the bound guards against a chain that changes while it is read.
 const MAX_PARENTS: usize = 1000;

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use coven_domain::activity::{ActivityFact, ActivitySource, Observation};
 use coven_domain::query::AgentQuery;
-use coven_domain::request::{PermissionOption, Request, RequestAnswer, RequestBody, RequestSource, RequestState};
+use coven_domain::request::{
+    PermissionOption, Request, RequestAnswer, RequestBody, RequestSource, RequestState, SettledFrom,
+};
 use coven_domain::session::{Session, SessionState};
 use coven_domain::{AgentId, RequestId, SessionId, Timestamp};
 use coven_files::{Limit, Links};
@@ -30,7 +32,6 @@ use super::notification::{InboxNotification, Need};
 use super::spawn::create_folder;
 use crate::error::EngineError;
 use crate::runtime;
-use coven_domain::request::SettledFrom;
 
 /// Number of call ids kept per session to recognise repeated deliveries.
 const MAX_CALL_IDS: usize = 256;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use coven_domain::request::SettledFrom;
 use coven_domain::{RequestId, SessionId};
 use coven_files::{Limit, Links};
 use coven_harness::hooks::{ANSWER_FILE, HookMeaning, Hooks, REPORT_FILE};
@@ -20,7 +21,6 @@ use super::live::LiveSession;
 use crate::blocking::blocking;
 use crate::error::EngineError;
 use crate::runtime;
-use coven_domain::request::SettledFrom;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(150);
 const READ_BYTES: usize = 256 << 10;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use coven_domain::SessionId;
+use coven_domain::request::SettledFrom;
 use coven_files::{Limit, Links};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 
@@ -18,7 +19,6 @@ use super::live::LiveSession;
 use crate::blocking::blocking;
 use crate::error::EngineError;
 use crate::runtime;
-use coven_domain::request::SettledFrom;
 
 /// The folder of a session with the stored calls.
 const STORED_CALLS: &str = "hook-calls";

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use coven_domain::agent::Agent;
 use coven_domain::query::{AgentQuery, RequestQuery, RequestScope};
-use coven_domain::request::{AnsweredBy, Request, RequestAnswer, RequestKind, extract_prompt};
+use coven_domain::request::{AnsweredBy, Request, RequestAnswer, RequestKind, SettledFrom, extract_prompt};
 use coven_domain::{RequestId, SessionId};
 use coven_holder::clock;
 use coven_host::config::NotificationKind;
@@ -14,7 +14,6 @@ use uuid::Uuid;
 use super::Engine;
 use super::notification::{InboxNotification, Need};
 use crate::error::EngineError;
-use coven_domain::request::SettledFrom;
 
 impl Engine {
     /// Returns prompts without an answer and prompts whose answer is not typed yet.
