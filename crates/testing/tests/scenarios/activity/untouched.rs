@@ -24,6 +24,9 @@ fn no_launch_with_hooks_changes_the_users_home_or_the_repository() {
     let home = TestHome::in_repository(json!({}));
     let hooked: Vec<&str> = agents::ids(|agent| agent.hooks.is_ok());
     assert!(hooked.len() >= 7, "{hooked:?}");
+    // Codex gets its hooks as arguments and not in files.
+    let codex_args = home.agents().join("codex-args");
+    home.write_agent("codex", &format!("#!/bin/sh\nprintf '%s\\n' \"$@\" > '{}'\n", codex_args.display()));
     for id in hooked.iter().filter(|id| !home.agents().join(id).exists()) {
         home.install(id);
     }
@@ -40,7 +43,20 @@ fn no_launch_with_hooks_changes_the_users_home_or_the_repository() {
         let session: SessionRecord = home.post("/api/v1/sessions", &request).json();
         home.wait_for_end(&session.id);
         let hooks = home.session_dir(&session.id).join("hooks");
-        assert!(fs::read_dir(&hooks).is_ok() || id == "codex", "{id}: it was launched without hooks");
+        let reason = fs::read_to_string(hooks.join("unavailable")).ok();
+        match id {
+            // It accepts hooks only from folders that belong to root, and the folder for temporary files belongs to all.
+            "gemini" => assert!(reason.is_some_and(|reason| reason.contains("only root can change")), "{id}"),
+            _ => assert_eq!(reason, None, "{id}: it was launched without hooks"),
+        }
+        let has_files = fs::read_dir(&hooks).is_ok_and(|mut files| files.next().is_some());
+        assert_eq!(has_files, id != "codex", "{id}: files of its hooks");
+    }
+    let args = fs::read_to_string(&codex_args).expect("Codex was launched");
+    let args: Vec<&str> = args.lines().collect();
+    let overrides: Vec<&str> = args.windows(2).filter(|pair| pair[0] == "-c").map(|pair| pair[1]).collect();
+    for start in ["hooks.Stop=[{", "hooks.PermissionRequest=[{", "hooks.state={", "tui.notifications="] {
+        assert!(overrides.iter().any(|setting| setting.starts_with(start)), "no {start} in {overrides:?}");
     }
 
     let after = (contents(&home.user()), contents(&home.project()));
