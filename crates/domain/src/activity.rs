@@ -313,7 +313,13 @@ impl ActivityTracker {
                 return Verdict::Confirmed;
             }
             // A repetition does not start the delay again.
-            let is_repeated = |held: &Observation| held.source == observation.source && held.fact == observation.fact;
+            let is_repeated = |held: &Observation| {
+                // A permission without a text can be a notice about the question that the same source described.
+                let is_notice = held.fact == ActivityFact::QuestionAsked
+                    && observation.fact == ActivityFact::PermissionAsked
+                    && observation.detail.is_none();
+                held.source == observation.source && (held.fact == observation.fact || is_notice)
+            };
             if !self.held.iter().any(is_repeated) {
                 // What weaker sources said before is void; what stronger ones said takes effect first.
                 self.held.retain(|held| held.source < observation.source);
@@ -400,7 +406,8 @@ impl ActivityTracker {
         self.status = ActivityStatus {
             activity: next,
             since: if is_same { self.status.since } else { Some(at) },
-            source: Some(source),
+            // The stronger source stays the authority, also if the weaker one says more.
+            source: self.status.source.filter(|known| is_same && *known < source).or(Some(source)),
             detail: detail.or_else(|| self.status.detail.take().filter(|_| is_same)),
             is_unseen: next.concerns_a_human(),
             // A repetition without a time keeps the known one.
@@ -504,6 +511,16 @@ mod tests {
         );
         let next = Observation::new(Hook, PermissionAsked, Some("wants to run: ls"), at(20));
         assert_eq!((it.observe(next), it.status().activity), (Verdict::Changed, Activity::Permission));
+
+        // Also while the question waits for a stronger source to stay silent.
+        let mut it = tracker(&[(Hook, Worked, 0)]);
+        it.observe(Observation::new(Signal, QuestionAsked, Some("Plan mode prompt"), at(100)));
+        assert_eq!(it.observe(said(Signal, PermissionAsked, 100)), Verdict::Held);
+        it.observe(Observation::new(Screen, QuestionAsked, Some("asks: which colour?"), at(110)));
+        it.apply_due(at(500));
+        it.apply_due(at(510));
+        assert_eq!(it.observe(said(Signal, PermissionAsked, 600)), Verdict::Confirmed);
+        assert_eq!(it.status().activity, Activity::Question);
     }
 
     #[test]

@@ -202,6 +202,7 @@ mod tests {
         for (screen, expected) in [
             (include_str!("../../../tests/codex/permission.txt"), Some(Permission)),
             (include_str!("../../../tests/codex/hooks.txt"), Some(Question)),
+            (include_str!("../../../tests/codex/question.txt"), Some(Question)),
             (include_str!("../../../tests/codex/limit.txt"), Some(Limited)),
             (include_str!("../../../tests/codex/idle.txt"), None),
         ] {
