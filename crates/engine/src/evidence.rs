@@ -66,6 +66,7 @@ pub struct ScreenMatch {
 struct Shown {
     rule: String,
     asks: bool,
+    is_limit: bool,
     detail: Option<String>,
 }
 
@@ -73,7 +74,7 @@ impl ScreenMatch {
     /// Returns the match that an earlier daemon found.
     fn restored(status: &ActivityStatus) -> Self {
         let asks = status.source == Some(ActivitySource::Screen) && status.activity.needs_a_human();
-        let shown = Shown { rule: String::new(), asks, detail: status.detail.clone() };
+        let shown = Shown { rule: String::new(), asks, is_limit: false, detail: status.detail.clone() };
         Self { shown: asks.then_some(shown), is_missed: false }
     }
 
@@ -82,7 +83,8 @@ impl ScreenMatch {
         let Some(found) = found else { return self.missed() };
         self.is_missed = false;
         let asks = matches!(found.rule.means, RuleMeaning::Permission | RuleMeaning::Question);
-        let next = Shown { rule: found.rule.name.clone(), asks, detail: found.detail.clone() };
+        let is_limit = found.rule.means == RuleMeaning::Limited;
+        let next = Shown { rule: found.rule.name.clone(), asks, is_limit, detail: found.detail.clone() };
         if self.shown.as_ref() == Some(&next) {
             return Vec::new();
         }
@@ -100,6 +102,11 @@ impl ScreenMatch {
         self.is_missed = false;
         let asked = self.shown.take().is_some_and(|shown| shown.asks);
         asked.then_some((ActivityFact::Settled, None)).into_iter().collect()
+    }
+
+    /// Reports whether the screen shows that a limit was reached.
+    fn shows_limit(&self) -> bool {
+        self.shown.as_ref().is_some_and(|shown| shown.is_limit)
     }
 
     /// Reports whether the screen must be evaluated again even if it does not change.
@@ -181,7 +188,9 @@ impl Engine {
             if last.as_ref() == Some(&next) && next.0 != RuleInput::Notification {
                 continue;
             }
-            self.observe_signal(live, next.0, next.1.clone());
+            if !is_retry(live, reader, &next) {
+                self.observe_signal(live, next.0, next.1.clone());
+            }
             last = Some(next);
         }
     }
@@ -235,6 +244,17 @@ impl Engine {
             self.observe(live, Observation::new(ActivitySource::Screen, ActivityFact::Lost, None, clock::now()));
         }
     }
+}
+
+/// Reports whether a title only repeats that the agent works while the screen shows a limit: the agent retries a request
+/// that was refused, and its spinner moves.
+fn is_retry(live: &LiveSession, reader: &TerminalReader, (on, finding): &(RuleInput, Finding)) -> bool {
+    let is_level = matches!(on, RuleInput::Title | RuleInput::Progress);
+    if !is_level || finding.0 != ActivityFact::Worked || !reader.on_screen.shows_limit() {
+        return false;
+    }
+    let activity = live.activity.lock().unwrap_or_else(PoisonError::into_inner);
+    activity.last_level.as_ref().is_some_and(|(fact, _)| *fact == ActivityFact::Worked)
 }
 
 #[cfg(test)]

@@ -172,7 +172,12 @@ impl Journey {
         let found = self.rules.find(&Evidence { on, lines: &[text] });
         let Some((fact, detail)) = found.map(|found| (found.rule.means.fact(), found.detail)) else { return };
         if on == RuleInput::Title {
-            self.last_title = Some((fact, detail.clone()));
+            let before = self.last_title.replace((fact, detail.clone()));
+            let is_repeated = fact == ActivityFact::Worked && before.is_some_and(|(before, _)| before == fact);
+            let shows_limit = self.shown.as_ref().is_some_and(|(_, (shown, _))| *shown == ActivityFact::LimitReached);
+            if is_repeated && shows_limit {
+                return;
+            }
         }
         self.observe(ActivitySource::Signal, fact, detail.as_deref());
     }

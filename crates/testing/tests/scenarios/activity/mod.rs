@@ -22,6 +22,7 @@ fn all_rules() -> Value {
         { "name": "done", "on": "progress", "means": "idle", "any": ["hidden"] },
         { "name": "quota", "on": "bell", "means": "limited" },
         { "name": "trust", "on": "screen", "means": "question", "all": ["Do you trust"], "detail": "asks: {line}" },
+        { "name": "refused", "on": "screen", "means": "limited", "all": ["retries in"] },
     ])
 }
 

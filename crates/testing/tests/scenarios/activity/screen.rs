@@ -38,6 +38,28 @@ fn a_title_that_rests_counts_again_when_a_dialog_closes() {
 }
 
 #[test]
+fn a_spinner_in_the_title_does_not_contradict_a_refusal_on_the_screen() {
+    let home = TestHome::started_with_rules(&all_rules());
+    let refused = r"raw \e]2;* mine\a ;; ask 1 ;; raw 429, retries in 9 s ;; ask 2 ;; raw \e]2;* yours\a ;; ask 3";
+    let spin = r" ;; raw \e]2;* mine\a ;; ask 5 ;; raw \e]2;* yours\a ;; ask 6".repeat(100);
+    let script = format!(r"{refused} ;; raw \e[2J\e[H ;; ask 4{spin}");
+    let id = home.launch_fake(&script).id;
+
+    home.wait_for_evidence(&id, Activity::Working);
+    let limited = step(&home, &id, Activity::Limited);
+    assert_eq!(limited.source, Some(ActivitySource::Screen));
+    home.type_in(&id, "\r");
+    home.wait_for_output(&id, "3\r\n");
+    home.wait_for_screen(&id);
+    assert_eq!(home.evidence(&id).activity, Some(Activity::Limited));
+    // Without the refusal on the screen, the spinner says again that the agent works.
+    coven_testing::wait_until("the spinner counts again", || {
+        home.type_in(&id, "\r");
+        home.evidence(&id).activity == Some(Activity::Working)
+    });
+}
+
+#[test]
 fn the_end_of_a_dialog_does_not_close_the_request_of_a_hook() {
     let home = TestHome::started_with_rules(&all_rules());
     let permission = r#"{"title":"wants to run: ls","options":[{"id":"y","name":"Yes","kind":"allow_once"}]}"#;

@@ -169,6 +169,7 @@ fn screens_and_titles_are_recognised() {
         (include_str!("../../../../tests/claude/question.txt"), Some(Question)),
         (include_str!("../../../../tests/claude/settings.txt"), Some(Question)),
         (include_str!("../../../../tests/claude/limit.txt"), Some(Limited)),
+        (include_str!("../../../../tests/claude/retrying.txt"), Some(Limited)),
         (include_str!("../../../../tests/claude/idle.txt"), None),
     ] {
         let lines: Vec<&str> = screen.lines().collect();
