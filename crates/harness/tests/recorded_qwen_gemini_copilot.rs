@@ -209,13 +209,7 @@ fn screens_and_titles_of_qwen() {
             ("login", Some(("question login", "asks for a model provider"))),
             ("permission", Some(("permission permission", "Allow execution of: 'touch'?"))),
             ("question", Some(("question question", ""))),
-            (
-                "retrying",
-                Some((
-                    "limited retrying-after-limit",
-                    "✕ [API Error: 429 slow down] (Retrying in 116s… (attempt 2/10))",
-                )),
-            ),
+            ("retrying", Some(("limited retrying-after-limit", "retries a refused request"))),
             ("limit", Some(("limited limit", "✕ [API Error: 429 slow down]"))),
         ],
     );
