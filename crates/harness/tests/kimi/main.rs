@@ -16,6 +16,7 @@ fn every_recorded_screen_has_its_meaning() {
         (include_str!("idle.txt"), "prompt", None),
         (include_str!("permission.txt"), "command", Some("wants to run: $ touch a.txt")),
         (include_str!("question.txt"), "question", Some("asks a question")),
+        (include_str!("submit.txt"), "submit", Some("asks whether to submit the answers")),
         (include_str!("retrying.txt"), "retrying", Some("429 · 429 slow down")),
     ] {
         let lines: Vec<&str> = screen.lines().collect();
