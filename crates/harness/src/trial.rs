@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use serde_json::{Map, Value};
+
 /// Trial data of one agent. The agent is tried over each channel that has an entry.
 #[derive(Debug)]
 pub struct Trial {
@@ -233,53 +235,112 @@ pub enum PromptBy {
     Input,
 }
 
-/// Trial of what coven knows about an agent in a terminal.
+/// Trial of what coven knows about an agent in a terminal. An `Err` is the reason why the agent does not have that step.
 #[derive(Debug)]
 pub struct ActivityTrial {
     /// Arguments that make the agent ask for permission.
     pub args: &'static [&'static str],
-    pub env: &'static [(&'static str, &'static str)],
     pub start: FirstPrompt,
-    /// The stub model's verb that makes the agent ask for permission; `None` if it never asks.
-    pub asking: Option<&'static str>,
+    /// A prompt at the launch, for an agent that does not start without one.
+    pub prompt: Option<&'static str>,
+    /// The stub model's script for an answer of sixteen chunks.
+    pub working: &'static str,
+    /// The stub model's verb that makes the agent ask for permission.
+    pub asking: Result<&'static str, &'static str>,
     /// Keys that allow the request in the agent's dialog.
     pub accept: &'static str,
-    /// The agent accepts answers from the inbox.
-    pub has_answers: bool,
-    /// How the agent's question is answered; `None` if it has no tool for questions.
-    pub question: Option<Question>,
+    /// The agent accepts answers to permissions from the inbox.
+    pub inbox: Result<(), &'static str>,
+    pub question: Result<Question, &'static str>,
     /// Keys that interrupt a turn, one after the other.
     pub interrupt: &'static [&'static str],
     /// Keys that remove an interrupted prompt, which the agent puts back into its input line.
     pub clear: Option<&'static str>,
-    /// The agent reports or shows that the model refused a request.
-    pub shows_limits: bool,
+    pub limit: LimitTrial,
+    /// Changes the settings for this trial: adds a hook of the user that runs when a turn ends, and restores the number of
+    /// retries that the agent has by default.
+    pub prepare: Result<Prepare, &'static str>,
+    /// Settings files that the agent itself rewrites, with and without coven.
+    pub rewrites: &'static [&'static str],
     /// At most one step may be unknown.
     pub is_bound: bool,
-    pub limit: Option<&'static str>,
+}
+
+pub type Prepare = fn(&OwnHook<'_>, &mut Settings);
+
+/// How the agent asks a question in the trial, and how it is answered.
+#[derive(Debug, Clone, Copy)]
+pub struct Question {
+    /// Keys that change to the mode in which the agent may ask, and then back.
+    pub mode_keys: Option<&'static str>,
+    pub answer: QuestionAnswer,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub enum Question {
-    /// In the terminal, with these keys.
-    Keys(&'static str),
+pub enum QuestionAnswer {
+    /// In the terminal, with these keys, one after the other.
+    Keys(&'static [&'static str]),
     Inbox,
 }
 
+/// What an agent shows of a request that the model refused with 429.
+#[derive(Debug, Clone, Copy)]
+pub struct LimitTrial {
+    /// Text that the screen has as soon as the agent shows the refusal.
+    pub refusal: &'static str,
+    /// Why the screen does not have it for minutes, if so.
+    pub is_hidden: Option<&'static str>,
+}
+
+/// A hook of the user, beside those of coven.
+#[derive(Debug)]
+pub struct OwnHook<'a> {
+    pub home: &'a Path,
+    /// File that the hook creates.
+    pub marker: &'a Path,
+}
+
+impl OwnHook<'_> {
+    /// Returns a shell command that creates the marker.
+    pub fn command(&self) -> String {
+        format!("touch '{}'", self.marker.display())
+    }
+}
+
+impl Settings {
+    /// Sets a key of a JSON file, which is created if needed.
+    pub fn set_json(&mut self, name: &'static str, key: &str, value: Value) {
+        let known = self.files.iter_mut().find(|(file, _)| *file == name);
+        let mut content: Value = known.as_ref().map_or_else(
+            || Value::Object(Map::new()),
+            |(_, text)| serde_json::from_str(text).expect("settings of a trial are valid JSON"),
+        );
+        content[key] = value;
+        match known {
+            Some((_, text)) => *text = content.to_string(),
+            None => self.files.push((name, content.to_string())),
+        }
+    }
+}
+
 impl ActivityTrial {
-    /// An agent that asks before every command and is answered with Enter.
-    pub const USUAL: Self = Self {
-        args: &[],
-        env: &[],
-        start: FirstPrompt::Argument,
-        asking: Some("run"),
-        accept: "\r",
-        has_answers: false,
-        question: None,
-        interrupt: &["\x1b"],
-        clear: None,
-        shows_limits: true,
-        is_bound: false,
-        limit: None,
-    };
+    /// Returns the trial of an agent that asks before every command, is answered with Enter and shows refusals.
+    pub const fn new(prepare: Result<Prepare, &'static str>, refusal: &'static str) -> Self {
+        Self {
+            args: &[],
+            start: FirstPrompt::Argument,
+            prompt: None,
+            working: "slow 16 250",
+            asking: Ok("run"),
+            accept: "\r",
+            inbox: Ok(()),
+            question: Ok(Question { mode_keys: None, answer: QuestionAnswer::Keys(&["\r"]) }),
+            interrupt: &["\x1b"],
+            clear: None,
+            limit: LimitTrial { refusal, is_hidden: None },
+            prepare,
+            rewrites: &[],
+            is_bound: false,
+        }
+    }
 }

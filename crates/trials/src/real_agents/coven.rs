@@ -28,9 +28,13 @@ impl Coven {
         self.json(&args)
     }
 
-    /// Launches an agent without a prompt, with these arguments.
-    pub fn launch_with(&self, harness: &str, args: &[&str]) -> TrialResult<SessionRecord> {
-        self.json(&[&["run", harness, "--background", "--json", "--"], args].concat())
+    /// Launches an agent with these arguments.
+    pub fn launch_with(&self, harness: &str, prompt: Option<&str>, args: &[&str]) -> TrialResult<SessionRecord> {
+        let mut all = vec!["run", harness, "--background", "--json"];
+        all.extend(prompt.into_iter().flat_map(|prompt| ["--prompt", prompt]));
+        all.push("--");
+        all.extend(args);
+        self.json(&all)
     }
 
     /// Runs any command in a session.

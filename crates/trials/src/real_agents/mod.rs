@@ -184,7 +184,11 @@ fn terminal_trial(agent: &TerminalAgent, bench: &Bench) -> TrialResult<TerminalR
         Ok(installed) => installed,
         Err(error) => return Ok(TerminalRow::not_installed(agent, error.to_string())),
     };
-    let stage = stage::set(Cast { name: agent.name, settings: agent.settings, harness: None }, installed, bench)?;
+    let stage = stage::set(
+        Cast { name: agent.name, settings: agent.settings, harness: None, prepare: None },
+        installed,
+        bench,
+    )?;
     Ok(trial::run(agent, stage))
 }
 

@@ -1,11 +1,11 @@
 //! The environment of one trial: a home for the agent, a repository with a coven home, and the stub model.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use coven_harness::HarnessConfig;
-use coven_harness::trial::{Settings, Surroundings};
+use coven_harness::trial::{OwnHook, Prepare, Settings, Surroundings};
 use coven_host::config::Config;
 
 use super::coven::Coven;
@@ -15,6 +15,10 @@ use super::{Bench, TrialResult};
 
 pub struct Stage {
     pub coven: Coven,
+    /// The user's settings files.
+    pub settings: Vec<PathBuf>,
+    /// File that the user's own hook creates, if the cast has one.
+    pub marker: PathBuf,
     // Killed when the stage is dropped.
     _stub: Stub,
 }
@@ -26,6 +30,8 @@ pub struct Cast {
     pub settings: fn(&Surroundings) -> Settings,
     /// The entry in the config file, if needed.
     pub harness: Option<HarnessConfig>,
+    /// Changes the settings.
+    pub prepare: Option<Prepare>,
 }
 
 pub fn set(cast: Cast, installed: Installed, bench: &Bench) -> TrialResult<Stage> {
@@ -38,10 +44,15 @@ pub fn set(cast: Cast, installed: Installed, bench: &Bench) -> TrialResult<Stage
     make_repository(&project)?;
 
     let stub = Stub::start(&bench.stub, &folder)?;
-    let settings = (cast.settings)(&Surroundings { project: &project, model_url: &stub.url });
+    let marker = folder.join("own-hook");
+    let mut settings = (cast.settings)(&Surroundings { project: &project, model_url: &stub.url });
+    if let Some(prepare) = cast.prepare {
+        prepare(&OwnHook { home: &home, marker: &marker }, &mut settings);
+    }
     for (name, content) in &settings.files {
         write(&home.join(name), content)?;
     }
+    let files = settings.files.iter().map(|(name, _)| home.join(name)).collect();
     let mut config = Config::default();
     // Pass variables in the config entry if there is one, otherwise in the environment: both ways must work.
     let outer_env = match cast.harness {
@@ -66,7 +77,8 @@ pub fn set(cast: Cast, installed: Installed, bench: &Bench) -> TrialResult<Stage
         ("SHELL", "/bin/sh".into()),
     ];
     env.extend(outer_env.into_iter().map(|(name, value)| (name, value.into())));
-    Ok(Stage { coven: Coven { program: bench.coven.clone(), home: coven_home, project, env }, _stub: stub })
+    let coven = Coven { program: bench.coven.clone(), home: coven_home, project, env };
+    Ok(Stage { coven, settings: files, marker, _stub: stub })
 }
 
 fn make_repository(project: &Path) -> TrialResult<()> {

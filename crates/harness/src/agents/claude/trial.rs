@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use crate::trial::{
-    AcpTrial, ActivityTrial, KEY, McpTrial, Package, PrintTrial, Question, Settings, Surroundings, TerminalTrial, Trial,
+    AcpTrial, ActivityTrial, KEY, McpTrial, OwnHook, Package, PrintTrial, Question, QuestionAnswer, Settings,
+    Surroundings, TerminalTrial, Trial,
 };
 
 pub const TRIAL: Trial = Trial {
@@ -29,20 +30,23 @@ pub const TRIAL: Trial = Trial {
     }),
     activity: Some(ActivityTrial {
         args: &["--permission-mode", "manual"],
-        env: &[("CLAUDE_CODE_MAX_RETRIES", "0")],
-        has_answers: true,
-        question: Some(Question::Inbox),
+        question: Ok(Question { mode_keys: None, answer: QuestionAnswer::Inbox }),
+        rewrites: &[".claude.json"],
         is_bound: true,
-        ..ActivityTrial::USUAL
+        ..ActivityTrial::new(Ok(prepare), "retrying in")
     }),
 };
+
+fn prepare(hook: &OwnHook<'_>, settings: &mut Settings) {
+    let hooks = json!({ "Stop": [{ "hooks": [{ "type": "command", "command": hook.command() }] }] });
+    settings.set_json(".claude/settings.json", "hooks", hooks);
+}
 
 fn settings(at: &Surroundings) -> Settings {
     // Claude identifies an approved key by its last 20 characters.
     let end_of_key = &KEY[KEY.len() - 20..];
     let state = json!({
         "hasCompletedOnboarding": true,
-        "theme": "dark",
         "customApiKeyResponses": { "approved": [end_of_key], "rejected": [] },
         "projects": { at.project.to_string_lossy(): { "hasTrustDialogAccepted": true, "allowedTools": [] } },
     });

@@ -62,7 +62,7 @@ fn has_hooks(args: &[String]) -> bool {
 }
 
 /// Returns the hash by which Codex recognises a hook: of its normalized JSON with sorted keys.
-fn hash(event: &str, command: &str) -> String {
+pub(super) fn hash(event: &str, command: &str) -> String {
     let command = json!(command);
     let normalized = format!(
         r#"{{"event_name":"{event}","hooks":[{{"async":false,"command":{command},"timeout":{TIMEOUT_SECONDS},"type":"command"}}]}}"#

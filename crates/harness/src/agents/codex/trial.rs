@@ -1,8 +1,8 @@
 //! Trial data for Codex.
 
 use crate::trial::{
-    AcpTrial, ActivityTrial, Asking, KEY, McpTrial, Package, PrintTrial, Settings, Streaming, Surroundings,
-    TerminalTrial, Trial,
+    AcpTrial, ActivityTrial, Asking, KEY, McpTrial, OwnHook, Package, PrintTrial, Question, QuestionAnswer, Settings,
+    Streaming, Surroundings, TerminalTrial, Trial,
 };
 
 pub const TRIAL: Trial = Trial {
@@ -39,8 +39,36 @@ pub const TRIAL: Trial = Trial {
         // Without the flag, Codex rejects MCP tools when it cannot ask the user.
         ..McpTrial::new("ask_user_questions", &["exec", "--dangerously-bypass-approvals-and-sandbox", "--"])
     }),
-    activity: Some(ActivityTrial { asking: Some("escalate"), is_bound: true, ..ActivityTrial::USUAL }),
+    activity: Some(ActivityTrial {
+        asking: Ok("escalate"),
+        inbox: Err("the hook runs before the dialog, so one that waits would lock the terminal out"),
+        // Shift+Tab: Codex asks questions only in its plan mode.
+        question: Ok(Question { mode_keys: Some("\x1b[Z"), answer: QuestionAnswer::Keys(&["\r"]) }),
+        // It notes there which of its own hints it has shown.
+        rewrites: &[".codex/config.toml"],
+        is_bound: true,
+        ..ActivityTrial::new(Ok(prepare), "last status: 429")
+    }),
 };
+
+fn prepare(hook: &OwnHook<'_>, settings: &mut Settings) {
+    let command = hook.command();
+    let config = hook.home.join(".codex/config.toml");
+    let hash = super::hooks::hash("stop", &command);
+    let hooks = format!(
+        r#"[[hooks.Stop]]
+[[hooks.Stop.hooks]]
+type = "command"
+command = "{command}"
+[hooks.state."{}:stop:0:0"]
+trusted_hash = "{hash}"
+"#,
+        config.display()
+    );
+    let text = &mut settings.files[0].1;
+    *text = text.replace("request_max_retries = 0\nstream_max_retries = 0\n", "");
+    text.push_str(&hooks);
+}
 
 fn settings(at: &Surroundings) -> Settings {
     // Does not disable the daemon of Codex: coven's harness must do that.

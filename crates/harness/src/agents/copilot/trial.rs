@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use crate::trial::{
-    AcpTrial, ActivityTrial, Counting, KEY, McpTrial, Package, PrintTrial, Settings, Surroundings, TerminalTrial, Trial,
+    AcpTrial, ActivityTrial, Counting, KEY, McpTrial, OwnHook, Package, PrintTrial, Settings, Surroundings,
+    TerminalTrial, Trial,
 };
 
 pub const TRIAL: Trial = Trial {
@@ -17,8 +18,20 @@ pub const TRIAL: Trial = Trial {
         limit: Some("declines every form when run with a single prompt"),
         ..McpTrial::new("coven-ask_user_questions", &["--allow-all-tools", "-p"])
     }),
-    activity: Some(ActivityTrial { interrupt: &["\x1b[27u", "\x1b[27u"], ..ActivityTrial::USUAL }),
+    activity: Some(ActivityTrial {
+        inbox: Err("its permission hook runs before its own rules and would replace them"),
+        interrupt: &["\x1b[27u", "\x1b[27u"],
+        // Its state; settings of the user are in another file.
+        rewrites: &[".copilot/config.json"],
+        ..ActivityTrial::new(Ok(prepare), "429")
+    }),
 };
+
+fn prepare(hook: &OwnHook<'_>, settings: &mut Settings) {
+    let hooks = json!({ "agentStop": [{ "type": "command", "bash": hook.command() }] });
+    settings.set_json(".copilot/hooks/own.json", "version", json!(1));
+    settings.set_json(".copilot/hooks/own.json", "hooks", hooks);
+}
 
 fn settings(at: &Surroundings) -> Settings {
     Settings {

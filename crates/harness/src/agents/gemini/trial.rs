@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::trial::{
-    AcpTrial, ActivityTrial, KEY, Loading, McpTrial, Package, PrintTrial, Settings, Surroundings, Telling,
-    TerminalTrial, Trial,
+    AcpTrial, ActivityTrial, KEY, LimitTrial, Loading, McpTrial, OwnHook, Package, PrintTrial, Settings, Surroundings,
+    Telling, TerminalTrial, Trial,
 };
 
 pub const TRIAL: Trial = Trial {
@@ -24,11 +24,21 @@ pub const TRIAL: Trial = Trial {
     print: Some(PrintTrial::USUAL),
     mcp: Some(McpTrial::new("mcp_coven_ask_user_questions", &["--yolo", "-p"])),
     activity: Some(ActivityTrial {
-        shows_limits: false,
-        limit: Some("shows nothing while it repeats a refused request, so coven reports working"),
-        ..ActivityTrial::USUAL
+        inbox: Err("a hook before a tool can only deny"),
+        limit: LimitTrial {
+            refusal: REFUSAL,
+            is_hidden: Some("it retries a refused request for minutes and does not show it"),
+        },
+        ..ActivityTrial::new(Ok(prepare), REFUSAL)
     }),
 };
+
+const REFUSAL: &str = "[API Error: 429";
+
+fn prepare(hook: &OwnHook<'_>, settings: &mut Settings) {
+    let entry = json!({ "matcher": "*", "hooks": [{ "type": "command", "command": hook.command() }] });
+    settings.set_json(".gemini/settings.json", "hooks", json!({ "AfterAgent": [entry] }));
+}
 
 fn settings(at: &Surroundings) -> Settings {
     let settings = json!({

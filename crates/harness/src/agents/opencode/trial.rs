@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::trial::{
-    AcpTrial, ActivityTrial, KEY, McpTrial, Package, PrintTrial, PromptBy, Question, Settings, Streaming, Surroundings,
-    TerminalTrial, Trial,
+    AcpTrial, ActivityTrial, KEY, McpTrial, OwnHook, Package, PrintTrial, PromptBy, Question, QuestionAnswer, Settings,
+    Streaming, Surroundings, TerminalTrial, Trial,
 };
 
 pub const TRIAL: Trial = Trial {
@@ -16,13 +16,28 @@ pub const TRIAL: Trial = Trial {
     print: Some(PrintTrial { streaming: Streaming::WholeMessages, ..PrintTrial::USUAL }),
     mcp: Some(McpTrial { prompt: PromptBy::Input, ..McpTrial::new("coven_ask_user_questions", &["run", "--auto"]) }),
     activity: Some(ActivityTrial {
-        has_answers: true,
-        question: Some(Question::Inbox),
+        question: Ok(Question { mode_keys: None, answer: QuestionAnswer::Inbox }),
         interrupt: &["\x1b", "\x1b"],
+        // It adds the address of the schema.
+        rewrites: &[".config/opencode/opencode.json"],
         is_bound: true,
-        ..ActivityTrial::USUAL
+        ..ActivityTrial::new(Ok(prepare), "retrying")
     }),
 };
+
+fn prepare(hook: &OwnHook<'_>, settings: &mut Settings) {
+    let plugin = format!(
+        r#"import {{ writeFileSync }} from "node:fs"
+export const Own = async () => ({{
+  event: async ({{ event }}) => {{
+    if (event.type === "session.idle") writeFileSync({}, "")
+  }},
+}})
+"#,
+        json!(hook.marker)
+    );
+    settings.files.push((".config/opencode/plugin/own.js", plugin));
+}
 
 fn settings(at: &Surroundings) -> Settings {
     let config = json!({

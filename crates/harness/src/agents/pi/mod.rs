@@ -66,8 +66,8 @@ mod trial {
     use serde_json::json;
 
     use crate::trial::{
-        AcpTrial, ActivityTrial, Asking, Failing, KEY, Package, PrintTrial, Settings, Surroundings, TerminalTrial,
-        Trial,
+        AcpTrial, ActivityTrial, Asking, Failing, KEY, OwnHook, Package, PrintTrial, Settings, Surroundings,
+        TerminalTrial, Trial,
     };
 
     // 1.x depends on a package that is not in the registry.
@@ -87,8 +87,25 @@ mod trial {
         }],
         print: Some(PrintTrial { failing: Failing::SaysSo, ..PrintTrial::USUAL }),
         mcp: None,
-        activity: Some(ActivityTrial { asking: None, ..ActivityTrial::USUAL }),
+        activity: Some(ActivityTrial {
+            asking: Err("it runs tools without asking"),
+            inbox: Err("it runs tools without asking"),
+            question: Err("it has no tool that asks the user"),
+            // It notes the version whose changes it has shown.
+            rewrites: &[".pi/agent/settings.json"],
+            ..ActivityTrial::new(Ok(prepare), "429")
+        }),
     };
+
+    fn prepare(hook: &OwnHook<'_>, settings: &mut Settings) {
+        let extension = format!(
+            r#"import {{ writeFileSync }} from "node:fs"
+export default (pi) => pi.on("agent_end", () => writeFileSync({}, ""))
+"#,
+            json!(hook.marker)
+        );
+        settings.files.push((".pi/agent/extensions/own.js", extension));
+    }
 
     fn settings(at: &Surroundings) -> Settings {
         let model = json!({

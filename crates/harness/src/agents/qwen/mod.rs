@@ -66,7 +66,8 @@ mod trial {
     use serde_json::json;
 
     use crate::trial::{
-        AcpTrial, ActivityTrial, KEY, McpTrial, Package, PrintTrial, Settings, Surroundings, TerminalTrial, Trial,
+        AcpTrial, ActivityTrial, KEY, McpTrial, OwnHook, Package, PrintTrial, Settings, Surroundings, TerminalTrial,
+        Trial,
     };
 
     pub const TRIAL: Trial = Trial {
@@ -79,12 +80,19 @@ mod trial {
         mcp: Some(McpTrial::new("mcp__coven__ask_user_questions", &["--yolo", "-p"])),
         activity: Some(ActivityTrial {
             args: &["--approval-mode", "default"],
-            has_answers: true,
+            // It adds the version of the format.
+            rewrites: &[".qwen/settings.json"],
             is_bound: true,
             clear: Some("\x15"),
-            ..ActivityTrial::USUAL
+            ..ActivityTrial::new(Ok(prepare), "[API Error: 429")
         }),
     };
+
+    fn prepare(hook: &OwnHook<'_>, settings: &mut Settings) {
+        let entry = json!({ "matcher": "*", "hooks": [{ "type": "command", "command": hook.command() }] });
+        settings.set_json(".qwen/settings.json", "hooks", json!({ "Stop": [entry] }));
+        settings.set_json(".qwen/settings.json", "model", json!({}));
+    }
 
     fn settings(at: &Surroundings) -> Settings {
         let settings = json!({

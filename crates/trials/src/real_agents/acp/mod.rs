@@ -35,7 +35,8 @@ pub fn one_trial(agent: &AcpAgent, bench: &Bench) -> TrialResult<AcpRow> {
         Err(error) => return Ok(AcpRow::not_installed(agent, error.to_string())),
     };
     let harness = Some(harness_config(agent, &installed.program.to_string_lossy()));
-    let stage = stage::set(Cast { name: agent.name, settings: agent.settings, harness }, installed, bench)?;
+    let stage =
+        stage::set(Cast { name: agent.name, settings: agent.settings, harness, prepare: None }, installed, bench)?;
     Ok(trial::run(agent, &stage.coven))
 }
 

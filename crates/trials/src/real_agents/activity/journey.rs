@@ -5,11 +5,13 @@ use std::time::{Duration, Instant};
 
 use coven_domain::activity::Activity;
 use coven_domain::session::SessionState;
-use coven_harness::trial::{FirstPrompt, Question};
+use coven_harness::trial::{FirstPrompt, Question, QuestionAnswer};
 
 use super::super::coven::Coven;
+use super::super::stage::Stage;
 use super::super::{TrialResult, eventually, process_table};
 use super::step::{self, Step, Verdict};
+use super::untouched;
 use super::{Journey, Subject};
 
 /// Some agents need almost a minute to start on a busy machine.
@@ -20,17 +22,33 @@ const TYPED_TIMEOUT: Duration = Duration::from_secs(15);
 const KEY_DELAY: Duration = Duration::from_millis(700);
 /// Agents that want Esc twice accept it for less than a second.
 const REPEATED_KEY_DELAY: Duration = Duration::from_millis(200);
+/// Time in which an agent draws the last text of a turn.
+const DRAWING_TIME: Duration = Duration::from_millis(500);
 /// Time without a change of the screen after which an agent has settled.
 const STILL: Duration = Duration::from_secs(2);
+/// How long an agent may retry before it shows that the model refused.
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(180);
+/// A longer silence before the refusal is mentioned.
+const NOTABLE_SILENCE: Duration = Duration::from_secs(5);
+/// How long a limit that coven reported must last.
+const LIMIT_HOLD: Duration = Duration::from_secs(5);
+/// An answer in the terminal must close the item in the inbox within this time.
+const CLOSE_LIMIT: Duration = Duration::from_secs(1);
+const CLOSE_POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Files that the commands of the journey create in the repository.
+pub const BY_TERMINAL: &str = "by-terminal.txt";
+pub const BY_INBOX: &str = "by-inbox.txt";
 
 struct Trial<'a> {
     subject: &'a Subject,
+    stage: &'a Stage,
     coven: &'a Coven,
     id: String,
 }
 
-pub fn run(subject: &Subject, coven: &Coven, journey: &mut Journey) {
-    match launch(subject, coven) {
+pub fn run(subject: &Subject, stage: &Stage, journey: &mut Journey) {
+    match launch(subject, stage) {
         Err(error) => journey.error = Some(error.to_string()),
         Ok(trial) => {
             if let Err(error) = trial.steps(&mut journey.steps) {
@@ -43,9 +61,9 @@ pub fn run(subject: &Subject, coven: &Coven, journey: &mut Journey) {
     }
 }
 
-fn launch<'a>(subject: &'a Subject, coven: &'a Coven) -> TrialResult<Trial<'a>> {
-    let session = coven.launch_with(subject.name, subject.trial.args)?;
-    Ok(Trial { subject, coven, id: session.id.to_string() })
+fn launch<'a>(subject: &'a Subject, stage: &'a Stage) -> TrialResult<Trial<'a>> {
+    let session = stage.coven.launch_with(subject.name, subject.trial.prompt, subject.trial.args)?;
+    Ok(Trial { subject, stage, coven: &stage.coven, id: session.id.to_string() })
 }
 
 impl Trial<'_> {
@@ -54,22 +72,39 @@ impl Trial<'_> {
         self.start()?;
         steps.push(self.observe("starts", &[Activity::Idle])?);
 
-        self.enter("slow 16 250")?;
+        self.enter(trial.working)?;
         let mut works = self.observe("works", &[Activity::Working])?;
-        step::watch(self.coven, &self.id, &mut works, &[Activity::Working], |screen| screen.contains("chunk 16"));
+        let has_finished = |screen: &str| screen.contains("chunk 16");
+        let other = self.watch(step::NOTICE_TIMEOUT, &[Activity::Working], has_finished);
+        // Some agents end the turn just before they draw the last text.
+        let has_ended = || eventually(DRAWING_TIME, || has_finished(&self.coven.screen(&self.id).ok()?).then_some(()));
+        if let Some(other) = other.filter(|other| *other != Activity::Idle || has_ended().is_none()) {
+            works.went_wrong(other.as_str());
+        }
         steps.push(works);
         self.wait_for("chunk 16")?;
         steps.push(self.observe("finishes", &[Activity::Idle])?);
+        steps.push(match trial.prepare {
+            Ok(_) => untouched::own_hook(self.stage),
+            Err(reason) => Step::skipped("own hook", reason),
+        });
 
-        self.permission(steps, "permission, terminal", "by-terminal", |trial| trial.keys(trial.subject.trial.accept))?;
-        if trial.has_answers {
-            self.permission(steps, "permission, inbox", "by-inbox", Self::allow_from_inbox)?;
-        } else {
-            steps.push(Step::skipped("permission, inbox"));
+        match trial.asking {
+            Ok(verb) => {
+                self.permission(steps, "permission, terminal", (verb, BY_TERMINAL), Self::allow_in_terminal)?;
+                match trial.inbox {
+                    Ok(()) => self.permission(steps, "permission, inbox", (verb, BY_INBOX), Self::allow_from_inbox)?,
+                    Err(reason) => steps.push(Step::skipped("permission, inbox", reason)),
+                }
+            }
+            Err(reason) => {
+                let names = ["permission, terminal", "item closes", "permission, inbox"];
+                steps.extend(names.map(|name| Step::skipped(name, reason)));
+            }
         }
         match trial.question {
-            Some(question) => self.question(steps, question)?,
-            None => steps.push(Step::skipped("question")),
+            Ok(question) => self.question(steps, question)?,
+            Err(reason) => steps.push(Step::skipped("question", reason)),
         }
 
         self.enter("slow 120 250")?;
@@ -86,15 +121,7 @@ impl Trial<'_> {
             self.settle()?;
         }
 
-        match trial.shows_limits {
-            true => {
-                self.enter("fail 429 rate limit reached")?;
-                let name = ("rate limit", step::LIMIT_TIMEOUT);
-                steps.push(step::observe(self.coven, &self.id, name, &[Activity::Limited])?);
-            }
-            false => steps.push(Step::skipped("rate limit")),
-        }
-
+        steps.push(self.limit()?);
         steps.push(self.killed()?);
         Ok(())
     }
@@ -108,6 +135,8 @@ impl Trial<'_> {
             }
             self.wait_for(ready)?;
         }
+        // Some agents need many seconds until they draw anything.
+        self.wait(|screen| !screen.trim().is_empty())?;
         self.settle()
     }
 
@@ -115,64 +144,147 @@ impl Trial<'_> {
         &self,
         steps: &mut Vec<Step>,
         name: &'static str,
-        file: &str,
-        answer: impl Fn(&Self) -> TrialResult<()>,
+        (verb, file): (&str, &str),
+        answer: impl Fn(&Self) -> TrialResult<Option<Step>>,
     ) -> TrialResult<()> {
-        let trial = self.subject.trial;
-        let Some(verb) = trial.asking else {
-            steps.push(Step::skipped(name));
-            return Ok(());
-        };
-        self.enter(&format!("{verb} touch {file}.txt"))?;
+        self.enter(&format!("{verb} touch {file}"))?;
         let mut step = self.observe(name, &[Activity::Permission])?;
         self.settle()?;
         let held = self.coven.session(&self.id)?.activity;
-        if step.verdict == Verdict::Right && held != Some(Activity::Permission) {
-            step.observed = format!("{}, then {held:?} while the dialog was open", step.observed);
-            step.verdict = Verdict::Wrong;
+        if let Some(held) = held.filter(|held| *held != Activity::Permission) {
+            step.went_wrong(&format!("{held} while the dialog was open"));
         }
-        answer(self)?;
-        let made = self.coven.project.join(format!("{file}.txt"));
+        let closed = answer(self)?;
+        let made = self.coven.project.join(file);
         eventually(SCREEN_TIMEOUT, || made.exists().then_some(()))
             .ok_or(format!("{name}: the answer had no effect"))?;
-        let closed = self.observe(name, &[Activity::Working, Activity::Idle])?;
-        if closed.verdict == Verdict::Wrong {
-            step.observed = format!("{}, and still {} after the answer", step.observed, closed.observed);
-            step.verdict = Verdict::Wrong;
+        let after = self.observe(name, &[Activity::Working, Activity::Idle])?;
+        if after.verdict == Verdict::Wrong {
+            step.went_wrong(&format!("still {} after the answer", after.observed));
         }
-        steps.push(step);
         self.settle()?;
-        self.expect_idle(steps.last_mut())
+        self.expect_idle(&mut step)?;
+        steps.push(step);
+        steps.extend(closed);
+        Ok(())
     }
 
     fn question(&self, steps: &mut Vec<Step>, question: Question) -> TrialResult<()> {
+        if let Some(keys) = question.mode_keys {
+            self.keys(keys)?;
+            self.settle()?;
+        }
         self.enter("ask Which colour? | red | blue")?;
-        let step = self.observe("question", &[Activity::Question])?;
-        steps.push(step);
+        let mut step = self.observe("question", &[Activity::Question])?;
         self.settle()?;
-        match question {
-            Question::Keys(keys) => self.keys(keys)?,
-            Question::Inbox => {
-                let item = self.inbox_item()?;
+        let held = self.coven.session(&self.id)?.activity;
+        if let Some(held) = held.filter(|held| *held != Activity::Question) {
+            step.went_wrong(&format!("{held} while the dialog was open"));
+        }
+        match question.answer {
+            QuestionAnswer::Keys(keys) => {
+                step.note = "answered in the terminal".to_owned();
+                keys.iter().try_for_each(|keys| self.keys(keys))?;
+            }
+            QuestionAnswer::Inbox => {
+                step.note = "answered from the inbox".to_owned();
+                let item = self.wait_for_item()?;
                 self.coven.call(&["answer", &item, "--answers", r#"{"0":{"selectedOption":"red"}}"#])?;
             }
         }
         self.settle()?;
-        self.expect_idle(steps.last_mut())
+        self.expect_idle(&mut step)?;
+        steps.push(step);
+        if let Some(keys) = question.mode_keys {
+            self.keys(keys)?;
+            self.settle()?;
+        }
+        Ok(())
     }
 
-    fn allow_from_inbox(&self) -> TrialResult<()> {
+    /// Allows a permission in the agent's dialog, and measures how long its item stays in the inbox.
+    fn allow_in_terminal(&self) -> TrialResult<Option<Step>> {
         let item = self.inbox_item()?;
-        self.coven.call(&["inbox", "answer", &item, "allow"]).map(drop)
+        self.keys(self.subject.trial.accept)?;
+        let started = Instant::now();
+        let Some(item) = item else {
+            let reason = self.subject.trial.inbox.err().unwrap_or("");
+            return Ok(Some(Step::skipped("item closes", reason)));
+        };
+        let has_gone = || match self.inbox_item() {
+            Ok(next) if next.as_ref() != Some(&item) => Some(started.elapsed()),
+            _ => None,
+        };
+        let deadline = started + step::NOTICE_TIMEOUT;
+        let closed = loop {
+            match has_gone() {
+                None if Instant::now() < deadline => sleep(CLOSE_POLL_INTERVAL),
+                closed => break closed,
+            }
+        };
+        let observed =
+            closed.map_or_else(|| "open".to_owned(), |after| format!("closed after {} ms", after.as_millis()));
+        let is_in_time = closed.is_some_and(|after| after <= CLOSE_LIMIT);
+        let mut step = Step::checked("item closes", "closed in 1 s", observed, is_in_time);
+        step.delay_seconds = closed.map(|after| after.as_secs_f64());
+        Ok(Some(step))
+    }
+
+    fn allow_from_inbox(&self) -> TrialResult<Option<Step>> {
+        let item = self.wait_for_item()?;
+        self.coven.call(&["inbox", "answer", &item, "allow"])?;
+        Ok(None)
+    }
+
+    fn wait_for_item(&self) -> TrialResult<String> {
+        eventually(SCREEN_TIMEOUT, || self.inbox_item().ok()?).ok_or_else(|| "the inbox has no item".into())
     }
 
     /// Returns the id of the session's pending request.
-    fn inbox_item(&self) -> TrialResult<String> {
-        let item = || {
-            let page: serde_json::Value = self.coven.json(&["inbox", "--json"]).ok()?;
-            Some(page["items"].as_array()?.first()?["id"].as_str()?.to_owned())
-        };
-        eventually(SCREEN_TIMEOUT, item).ok_or_else(|| "the inbox has no item".into())
+    fn inbox_item(&self) -> TrialResult<Option<String>> {
+        let page: serde_json::Value = self.coven.json(&["inbox", "--json"])?;
+        let first = page["items"].as_array().and_then(|items| items.first());
+        Ok(first.and_then(|item| item["id"].as_str()).map(str::to_owned))
+    }
+
+    /// Lets the model refuse a request. The delay counts from the moment at which the agent shows the refusal, or coven reports
+    /// it: some agents first retry for minutes.
+    fn limit(&self) -> TrialResult<Step> {
+        const NAME: &str = "rate limit";
+        let trial = self.subject.trial.limit;
+        self.enter("fail 429 rate limit reached")?;
+        let entered = Instant::now();
+        let works = self.observe(NAME, &[Activity::Working, Activity::Limited])?;
+        if works.verdict == Verdict::Wrong {
+            return Ok(works);
+        }
+        let mut is_shown = false;
+        let before = self.watch(REFUSAL_TIMEOUT, &[Activity::Working], |screen| {
+            is_shown = screen.contains(trial.refusal);
+            is_shown
+        });
+        let silence = entered.elapsed();
+        if !is_shown && before.is_none() {
+            let mut step = self.observe(NAME, &[Activity::Limited])?;
+            step.delay_seconds = Some(silence.as_secs_f64());
+            if let Some(reason) = trial.is_hidden.filter(|_| step.verdict == Verdict::Wrong) {
+                step.verdict = Verdict::Hidden;
+                step.note = reason.to_owned();
+            }
+            return Ok(step);
+        }
+        let mut step = self.observe(NAME, &[Activity::Limited])?;
+        if silence > NOTABLE_SILENCE {
+            step.note = format!("the agent retried silently for {:.0} s", silence.as_secs_f64());
+        }
+        if let Some(before) = before.filter(|before| *before != Activity::Limited) {
+            step.went_wrong(&format!("{before} before the agent showed the refusal"));
+        }
+        let allowed = [Activity::Limited];
+        if let Some(other) = self.watch(LIMIT_HOLD, &allowed, |screen| !screen.contains(trial.refusal)) {
+            step.went_wrong(&format!("{other} while the refusal was on the screen"));
+        }
+        Ok(step)
     }
 
     /// Kills the agent; an ended session has no activity.
@@ -184,28 +296,29 @@ impl Trial<'_> {
             let session = self.coven.session(&self.id).ok()?;
             (session.status != SessionState::Running && session.activity.is_none()).then_some(session)
         });
-        let verdict = if ended.is_some() { Verdict::Right } else { Verdict::Wrong };
-        Ok(Step {
-            expected: "ended".to_owned(),
-            observed: ended.map_or_else(|| "running".to_owned(), |session| session.status.to_string()),
-            delay_seconds: Some(started.elapsed().as_secs_f64()),
-            verdict,
-            ..Step::skipped("kill -9")
-        })
+        let elapsed = started.elapsed();
+        let has_ended = ended.is_some();
+        let observed = ended.map_or_else(|| "running".to_owned(), |session| session.status.to_string());
+        let mut step = Step::checked("kill -9", "ended", observed, has_ended);
+        step.delay_seconds = Some(elapsed.as_secs_f64());
+        Ok(step)
     }
 
     /// The turn after a dialog ends; a session that stays in another state makes the step wrong.
-    fn expect_idle(&self, step: Option<&mut Step>) -> TrialResult<()> {
+    fn expect_idle(&self, step: &mut Step) -> TrialResult<()> {
         let after = self.observe("", &[Activity::Idle, Activity::Unknown])?;
-        if let Some(step) = step.filter(|_| after.verdict == Verdict::Wrong) {
-            step.observed = format!("{}, then {} instead of idle", step.observed, after.observed);
-            step.verdict = Verdict::Wrong;
+        if after.verdict == Verdict::Wrong {
+            step.went_wrong(&format!("{} instead of idle", after.observed));
         }
         Ok(())
     }
 
     fn observe(&self, name: &'static str, expected: &[Activity]) -> TrialResult<Step> {
-        step::observe(self.coven, &self.id, (name, step::NOTICE_TIMEOUT), expected)
+        step::observe(self.coven, &self.id, name, expected)
+    }
+
+    fn watch(&self, within: Duration, allowed: &[Activity], has_ended: impl FnMut(&str) -> bool) -> Option<Activity> {
+        step::watch(self.coven, &self.id, within, allowed, has_ended)
     }
 
     fn enter(&self, prompt: &str) -> TrialResult<()> {

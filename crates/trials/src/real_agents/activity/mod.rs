@@ -2,6 +2,7 @@
 
 mod journey;
 mod step;
+mod untouched;
 
 use std::process::ExitCode;
 
@@ -12,7 +13,9 @@ use super::install::Installed;
 use super::stage::{self, Cast};
 use super::tried_agent::{TriedAgent, tried};
 use super::{Bench, TrialResult, choice, report};
+use journey::{BY_INBOX, BY_TERMINAL};
 use step::{Step, Verdict};
+use untouched::Snapshot;
 
 type Subject = TriedAgent<ActivityTrial>;
 
@@ -27,7 +30,6 @@ struct Journey {
     error: Option<String>,
     steps: Vec<Step>,
     is_bound: bool,
-    limit: Option<&'static str>,
     /// The screen and the evidence when a step was wrong or the journey stopped.
     evidence: Option<String>,
 }
@@ -38,8 +40,23 @@ impl Journey {
     }
 
     fn has_passed(&self) -> bool {
-        let has_few_unknown = !self.is_bound || self.count(Verdict::Unknown) <= MAX_UNKNOWN;
+        let unknown = self.count(Verdict::Unknown) + self.count(Verdict::Hidden);
+        let has_few_unknown = !self.is_bound || unknown <= MAX_UNKNOWN;
         self.error.is_none() && self.count(Verdict::Wrong) == 0 && has_few_unknown
+    }
+
+    /// Returns the verdict and the number of steps with each verdict.
+    fn summary(&self) -> String {
+        let verdict = if self.has_passed() { "pass" } else { "FAIL" };
+        let counts = [
+            (Verdict::Right, "right"),
+            (Verdict::Wrong, "wrong"),
+            (Verdict::Unknown, "unknown"),
+            (Verdict::Hidden, "hidden by the agent"),
+            (Verdict::Skipped, "not possible"),
+        ];
+        let counts = counts.map(|(verdict, name)| format!("{} {name}", self.count(verdict)));
+        format!("{verdict}, {}", counts.join(", "))
     }
 }
 
@@ -66,7 +83,6 @@ fn one_trial(subject: &Subject, bench: &Bench) -> TrialResult<Journey> {
         error: None,
         steps: Vec::new(),
         is_bound: subject.trial.is_bound,
-        limit: subject.trial.limit,
         evidence: None,
     };
     let installed = match Installed::ensure(&subject.packages, subject.program, &bench.cache) {
@@ -76,29 +92,29 @@ fn one_trial(subject: &Subject, bench: &Bench) -> TrialResult<Journey> {
             return Ok(journey);
         }
     };
-    let mut stage =
-        stage::set(Cast { name: subject.name, settings: subject.settings, harness: None }, installed, bench)?;
-    stage.coven.env.extend(subject.trial.env.iter().map(|(name, value)| (*name, value.into())));
-    journey::run(subject, &stage.coven, &mut journey);
+    let cast =
+        Cast { name: subject.name, settings: subject.settings, harness: None, prepare: subject.trial.prepare.ok() };
+    let stage = stage::set(cast, installed, bench)?;
+    let before = Snapshot::take(&stage)?;
+    journey::run(subject, &stage, &mut journey);
     if let Err(error) = stage.coven.stop() {
         eprintln!("  {error}");
     }
+    journey.steps.push(before.compare(&stage, subject.trial.rewrites, &[BY_TERMINAL, BY_INBOX])?);
     Ok(journey)
 }
 
 fn table(journeys: &[Journey]) -> String {
-    let head = ["agent", "step", "expected", "observed", "source", "delay", "verdict"];
+    let head = ["agent", "step", "expected", "observed", "source", "delay", "verdict", "note"];
     let mut lines = vec![head.map(str::to_owned).to_vec()];
     for journey in journeys {
         lines.extend(journey.steps.iter().map(|step| [vec![journey.agent.to_owned()], step.cells()].concat()));
     }
     let mut text = report::aligned(&lines);
     for journey in journeys {
-        let verdict = if journey.has_passed() { "pass" } else { "FAIL" };
-        let (wrong, unknown) = (journey.count(Verdict::Wrong), journey.count(Verdict::Unknown));
-        text.push_str(&format!("{}: {verdict}, {wrong} wrong, {unknown} unknown", journey.agent));
-        for note in journey.error.as_deref().into_iter().chain(journey.limit) {
-            text.push_str(&format!("; {note}"));
+        text.push_str(&format!("{}: {}", journey.agent, journey.summary()));
+        if let Some(error) = &journey.error {
+            text.push_str(&format!("; {error}"));
         }
         text.push('\n');
         if let Some(evidence) = &journey.evidence {

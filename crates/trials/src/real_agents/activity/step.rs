@@ -10,8 +10,6 @@ use super::super::{TrialResult, eventually};
 
 /// How long coven may take to notice; the delay is reported.
 pub const NOTICE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Some agents repeat a refused request for minutes before they say so.
-pub const LIMIT_TIMEOUT: Duration = Duration::from_secs(180);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -19,7 +17,9 @@ pub enum Verdict {
     Right,
     Unknown,
     Wrong,
-    /// The agent cannot do this step.
+    /// Wrong, because the agent shows nothing from which coven could learn it.
+    Hidden,
+    /// The agent does not have this step, for the reason in the note.
     Skipped,
 }
 
@@ -32,10 +32,23 @@ pub struct Step {
     pub detail: Option<String>,
     pub delay_seconds: Option<f64>,
     pub verdict: Verdict,
+    pub note: String,
 }
 
 impl Step {
-    pub fn skipped(name: &'static str) -> Self {
+    /// Returns a step that the agent does not have. Without a reason it counts as unknown.
+    pub fn skipped(name: &'static str, reason: &str) -> Self {
+        let verdict = if reason.is_empty() { Verdict::Unknown } else { Verdict::Skipped };
+        Self { verdict, note: reason.to_owned(), ..Self::new(name) }
+    }
+
+    /// Returns a step that checks something other than the activity.
+    pub fn checked(name: &'static str, expected: &str, observed: String, is_right: bool) -> Self {
+        let verdict = if is_right { Verdict::Right } else { Verdict::Wrong };
+        Self { expected: expected.to_owned(), observed, verdict, ..Self::new(name) }
+    }
+
+    fn new(name: &'static str) -> Self {
         Self {
             name,
             expected: String::new(),
@@ -43,7 +56,16 @@ impl Step {
             source: None,
             detail: None,
             delay_seconds: None,
-            verdict: Verdict::Skipped,
+            verdict: Verdict::Unknown,
+            note: String::new(),
+        }
+    }
+
+    /// Marks the step as wrong unless it is already. `later` says what was observed afterwards.
+    pub fn went_wrong(&mut self, later: &str) {
+        if self.verdict == Verdict::Right {
+            self.observed = format!("{}, then {later}", self.observed);
+            self.verdict = Verdict::Wrong;
         }
     }
 
@@ -52,24 +74,21 @@ impl Step {
             Verdict::Right => "right",
             Verdict::Unknown => "unknown",
             Verdict::Wrong => "WRONG",
+            Verdict::Hidden => "hidden",
             Verdict::Skipped => "-",
         };
         let delay = self.delay_seconds.map(|delay| format!("{delay:.1} s")).unwrap_or_default();
         let source = self.source.map(|source| source.to_string()).unwrap_or_default();
-        vec![self.name.to_owned(), self.expected.clone(), self.observed.clone(), source, delay, verdict.to_owned()]
+        let texts = [self.name, &self.expected, &self.observed, &source, &delay, verdict, &self.note];
+        texts.map(str::to_owned).to_vec()
     }
 }
 
 /// Waits until coven observes one of the expected activities.
-pub fn observe(
-    coven: &Coven,
-    id: &str,
-    (name, within): (&'static str, Duration),
-    expected: &[Activity],
-) -> TrialResult<Step> {
+pub fn observe(coven: &Coven, id: &str, name: &'static str, expected: &[Activity]) -> TrialResult<Step> {
     let started = Instant::now();
     let mut last = None;
-    let found = eventually(within, || {
+    let found = eventually(NOTICE_TIMEOUT, || {
         let session = coven.session(id).ok()?;
         let activity = session.activity;
         last = Some(session);
@@ -83,24 +102,26 @@ pub fn observe(
         _ => Verdict::Wrong,
     };
     Ok(Step {
-        name,
         expected: expected.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or "),
         observed,
         source: session.activity_source,
         detail: session.activity_detail,
         delay_seconds: found.map(|()| started.elapsed().as_secs_f64()),
         verdict,
+        ..Step::new(name)
     })
 }
 
-/// Watches a state while the screen says that it lasts. A step that was right becomes wrong if coven reports another
-/// activity meanwhile.
-pub fn watch(coven: &Coven, id: &str, step: &mut Step, allowed: &[Activity], has_ended: impl Fn(&str) -> bool) {
-    if step.verdict != Verdict::Right {
-        return;
-    }
+/// Watches a state until `has_ended` accepts the screen or the time is over. Returns the first activity that is not allowed.
+pub fn watch(
+    coven: &Coven,
+    id: &str,
+    within: Duration,
+    allowed: &[Activity],
+    mut has_ended: impl FnMut(&str) -> bool,
+) -> Option<Activity> {
     let mut other = None;
-    eventually(NOTICE_TIMEOUT, || {
+    eventually(within, || {
         // The activity is read first: the screen that follows still shows the state.
         let activity = coven.session(id).ok()?.activity;
         if has_ended(&coven.screen(id).ok()?) {
@@ -109,8 +130,24 @@ pub fn watch(coven: &Coven, id: &str, step: &mut Step, allowed: &[Activity], has
         other = activity.filter(|activity| !allowed.contains(activity));
         other.map(drop)
     });
-    if let Some(other) = other {
-        step.observed = format!("{}, then {other}", step.observed);
-        step.verdict = Verdict::Wrong;
+    other
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_that_is_skipped_without_a_reason_is_unknown() {
+        assert_eq!(Step::skipped("question", "").verdict, Verdict::Unknown);
+        assert_eq!(Step::skipped("question", "it has no tool for questions").verdict, Verdict::Skipped);
+    }
+
+    #[test]
+    fn a_right_step_becomes_wrong_once() {
+        let mut step = Step::checked("works", "working", "working".to_owned(), true);
+        step.went_wrong("idle");
+        step.went_wrong("limited");
+        assert_eq!((step.verdict, step.observed.as_str()), (Verdict::Wrong, "working, then idle"));
     }
 }

@@ -106,7 +106,7 @@ fn client_trial(sdk: &SdkClient, bench: &Bench) -> TrialResult<ClientRow> {
         Ok(installed) => installed,
         Err(error) => return Ok(ClientRow::not_installed(sdk, error.to_string())),
     };
-    let cast = Cast { name: sdk.name, settings: |_| Settings::default(), harness: None };
+    let cast = Cast { name: sdk.name, settings: |_| Settings::default(), harness: None, prepare: None };
     let stage = stage::set(cast, installed, bench)?;
     let mut row = ClientRow { version: sdk.package.version(&bench.cache).into(), ..ClientRow::new(sdk) };
     let desk = Desk::new(&stage.coven, bench.root.join(sdk.name).join("home"));
@@ -122,7 +122,7 @@ fn agent_trial(agent: &McpAgent, bench: &Bench) -> TrialResult<AgentRow> {
         Err(error) => return Ok(AgentRow::not_installed(agent, error.to_string())),
     };
     let program = installed.program.clone();
-    let cast = Cast { name: agent.name, settings: agent.settings, harness: None };
+    let cast = Cast { name: agent.name, settings: agent.settings, harness: None, prepare: None };
     let mut stage = stage::set(cast, installed, bench)?;
     stage.coven.env.extend(agent.agent.env.iter().map(|(name, value)| (*name, (*value).into())));
     let mut row = AgentRow { version: agent.packages[0].version(&bench.cache).into(), ..AgentRow::new(agent) };

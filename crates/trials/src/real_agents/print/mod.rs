@@ -28,6 +28,10 @@ pub fn one_trial(agent: &PrintAgent, bench: &Bench) -> TrialResult<PrintRow> {
         Err(error) => return Ok(PrintRow::not_installed(agent, error.to_string())),
     };
     let program = installed.program.clone();
-    let stage = stage::set(Cast { name: agent.name, settings: agent.settings, harness: None }, installed, bench)?;
+    let stage = stage::set(
+        Cast { name: agent.name, settings: agent.settings, harness: None, prepare: None },
+        installed,
+        bench,
+    )?;
     Ok(trial::run(agent, &program, &stage.coven, &bench.root.join(agent.name)))
 }
