@@ -84,6 +84,8 @@ mod tests {
         let ten = ["claude", "codex", "gemini", "opencode", "copilot", "goose", "kimi", "qwen", "pi", "vibe"];
         assert_eq!(names(&tried(|trial| trial.terminal.as_ref())), ten);
         assert_eq!(names(&tried(|trial| trial.print.as_ref())), ten);
+        // coven has neither hooks nor rules for vibe.
+        assert_eq!(names(&tried(|trial| trial.activity.as_ref())), ten[..9]);
         let six = ["claude", "codex", "gemini", "opencode", "copilot", "qwen"];
         assert_eq!(names(&tried(|trial| trial.mcp.as_ref())), six);
         let adapters = ["claude-acp", "codex-acp", "codex-acp-rust"];

@@ -54,7 +54,8 @@ const RULES: Rules = Rules {
 #[cfg(feature = "trial")]
 mod trial {
     use crate::trial::{
-        AcpTrial, Cancelling, Failing, KEY, Package, PrintTrial, Settings, Surroundings, TerminalTrial, Trial,
+        AcpTrial, ActivityTrial, Cancelling, Failing, KEY, Package, PrintTrial, Settings, Surroundings, TerminalTrial,
+        Trial,
     };
 
     const PROGRAM: &str = "node_modules/@aaif/goose-binary-linux-x64/bin/goose";
@@ -76,7 +77,15 @@ mod trial {
         }],
         print: Some(PrintTrial { failing: Failing::AnswersIt, ..PrintTrial::USUAL }),
         mcp: None,
-        activity: None,
+        activity: Some(ActivityTrial {
+            prompt: Some("say ready"),
+            // Goose shows that it works only until the first word of an answer, which takes a real model a moment.
+            working: "hang 1 ;; slow 16 250",
+            inbox: Err("coven passes no hooks to it"),
+            question: Err("it has no tool that asks the user"),
+            interrupt: &["\x03"],
+            ..ActivityTrial::new(Err("coven passes no hooks to it"), "Rate limit exceeded")
+        }),
     };
 
     fn settings(at: &Surroundings) -> Settings {

@@ -41,8 +41,8 @@ const RULES: Rules = Rules {
 #[cfg(feature = "trial")]
 mod trial {
     use crate::trial::{
-        AcpTrial, Counting, FirstPrompt, KEY, Package, PrintTrial, Settings, Streaming, Surroundings, TerminalTrial,
-        Trial,
+        AcpTrial, ActivityTrial, Counting, FirstPrompt, KEY, Package, PrintTrial, Question, QuestionAnswer, Settings,
+        Streaming, Surroundings, TerminalTrial, Trial,
     };
 
     pub const TRIAL: Trial = Trial {
@@ -60,7 +60,13 @@ mod trial {
             ..PrintTrial::USUAL
         }),
         mcp: None,
-        activity: None,
+        activity: Some(ActivityTrial {
+            start: FirstPrompt::Typed { dialog: "Trust this folder?", ready: "No session yet" },
+            inbox: Err("coven passes no hooks to it"),
+            // The second one submits the answers.
+            question: Ok(Question { mode_keys: None, answer: QuestionAnswer::Keys(&["\r", "\r"]) }),
+            ..ActivityTrial::new(Err("its hooks can only be set in the user's own config file"), "429")
+        }),
     };
 
     fn settings(at: &Surroundings) -> Settings {
