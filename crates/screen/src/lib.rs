@@ -11,6 +11,7 @@ mod dispatch;
 mod editing;
 mod frame;
 mod html;
+mod input_modes;
 mod keyboard;
 mod log;
 mod model;
@@ -27,6 +28,7 @@ mod strings;
 mod tail;
 
 pub use html::html_page;
+pub use input_modes::{InputModes, MouseEvents};
 pub use log::{HtmlLog, TextLog};
 pub use screen::{MAX_SIDE, Screen};
 pub use signals::{Progress, TerminalSignal};

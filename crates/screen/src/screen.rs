@@ -6,7 +6,7 @@ use crate::model::Model;
 use crate::signals::TerminalSignal;
 use crate::spans::{self, CursorView, Span};
 use crate::tail::{Completed, HeldCharacter, Tail};
-use crate::{html, snapshot};
+use crate::{InputModes, html, input_modes, snapshot};
 
 /// Maximum number of rows and of columns; no real terminal is larger.
 pub const MAX_SIDE: u16 = 1000;
@@ -135,6 +135,11 @@ impl Screen {
     /// Returns the position, visibility and shape of the cursor.
     pub fn cursor(&self) -> CursorView {
         spans::cursor(&self.model)
+    }
+
+    /// Returns how the program wants keys, the mouse and pasted text.
+    pub fn input_modes(&self) -> InputModes {
+        input_modes::of(&self.model)
     }
 
     /// Reports whether a full-screen program has switched to the alternate screen.
