@@ -19,7 +19,7 @@ pub use environment::BadVariable;
 pub use notifications::{NotificationKind, NotificationsConfig, QuietHours};
 pub use permissions::{PermissionsConfig, Rule};
 pub use types::{
-    AgentsConfig, BadValue, Config, DetachKeys, HttpConfig, McpConfig, QuestionsConfig, SchedulerConfig,
+    AgentsConfig, AppConfig, BadValue, Config, DetachKeys, HttpConfig, McpConfig, QuestionsConfig, SchedulerConfig,
     SessionsConfig, StoreConfig,
 };
 

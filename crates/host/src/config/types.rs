@@ -38,6 +38,7 @@ pub struct Config {
     #[schemars(skip)]
     pub conversations: Option<serde::de::IgnoredAny>,
     pub notifications: NotificationsConfig,
+    pub app: AppConfig,
 }
 
 /// Retention periods. Fractions are allowed; 0 deletes immediately, null never deletes.
@@ -143,6 +144,25 @@ impl Default for SessionsConfig {
             rows: 24,
             cols: 80,
         }
+    }
+}
+
+/// The terminal app.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct AppConfig {
+    /// Other keys for actions, such as `{"quit": ["ctrl-q"]}`. `?` in the app shows the keys in force; an action with an empty
+    /// list has no key.
+    pub keys: BTreeMap<String, Vec<String>>,
+    /// Select, scroll and click with the mouse. Without it, the terminal selects text as usual.
+    pub mouse: bool,
+    /// Let agents in the app put text on the terminal's clipboard (OSC 52). What you copy yourself always goes there.
+    pub clipboard: bool,
+}
+
+impl Default for AppConfig {
+    fn default() -> Self {
+        Self { keys: BTreeMap::new(), mouse: true, clipboard: false }
     }
 }
 
