@@ -14,18 +14,17 @@ use coven_host::{HomeError, config};
 
 use crate::failure::{self, Failure};
 use crate::format::readable;
-use crate::{VERSION, format, output, trust_prompt, verb};
+use crate::{VERSION, format, help, output, trust_prompt, verb};
 
 const EXAMPLES: &str = "\
 First steps:
   coven run demo                     a scripted agent, to see how it works
   coven run claude \"fix the tests\"   an agent in this folder; Ctrl-\\ detaches
   coven run opencode --acp           a conversation with an agent; reopen it with `coven chat`
-  coven sessions                     browse running and ended sessions
-  coven answer                       answer questions of agents
+  coven                              the app: all sessions, and who needs you
 
-Exit codes: 0 success, 1 failure, 2 wrong usage or invalid config, 3 not found, 4 not allowed by state,
-5 daemon or store unavailable. An attached `run` exits with the harness's exit code.
+Exit codes: 0 success, 1 failure, 2 wrong usage or invalid config, 3 not found,
+4 not allowed by state, 5 daemon or store unavailable. An attached `run` exits with the harness's exit code.
 
 Short forms: ls (sessions --plain), ps (running sessions), logs (export), rm (sacrifice).";
 
@@ -137,7 +136,14 @@ fn other_name(word: &str) -> Option<&'static str> {
 
 pub fn run() -> ExitCode {
     // Building all verbs takes longer than most verbs run, so only the named verb is built.
-    let line = expanded(std::env::args_os().collect());
+    let mut line = expanded(std::env::args_os().collect());
+    // Without a verb, the app opens on a terminal; elsewhere the sessions are printed.
+    if line.len() == verb_index(&line) && line.iter().all(|word| word != "help") {
+        line.push("sessions".into());
+    }
+    if let Some(text) = help::asked_for(&line, command) {
+        return output::text(&text).map_or_else(failure::end, |()| ExitCode::SUCCESS);
+    }
     let word = line.get(verb_index(&line));
     let named = VERBS.iter().position(|(name, ..)| word.is_some_and(|word| word == *name));
     let verbs = named.map_or(VERBS, |at| &VERBS[at..=at]);

@@ -1,6 +1,6 @@
 //! Reconnects for programs that outlive a daemon, and starts the daemon where that is allowed.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use coven_client::{Client, ClientError, Connector};
 use coven_host::daemon_start;
@@ -18,16 +18,6 @@ pub struct DaemonConnector {
 impl DaemonConnector {
     pub fn to(home: &Home) -> Result<Self, Failure> {
         Ok(Self { socket: home.socket()?, home: Some(home.clone()) })
-    }
-
-    /// Connects to a daemon that another program starts.
-    #[cfg(test)]
-    pub fn to_socket(socket: &Path) -> Self {
-        Self { socket: socket.to_owned(), home: None }
-    }
-
-    pub fn socket(&self) -> &Path {
-        &self.socket
     }
 
     /// Connects; starts the daemon if it is not running.

@@ -181,7 +181,10 @@ impl Demo {
         };
         self.print_line(&format!("  {work}, your answer: {shown}"))?;
         self.print_line(&format!("  took {:.0} s; see it again with", self.started_at.elapsed().as_secs_f64()))?;
-        self.print_line(&format!("  {} replay", format::program()))
+        let program = format::program();
+        self.print_line(&format!("  {program} replay"))?;
+        self.print_line("  and all sessions with")?;
+        self.print_line(&format!("  {program}"))
     }
 
     fn print_line(&self, line: &str) -> io::Result<()> {

@@ -1,12 +1,35 @@
 //! Formats values for terminal output: ages, sizes, short ids, statuses.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use coven_api::SessionRecord;
 use coven_domain::Timestamp;
+use coven_domain::text::acts;
 
-use crate::tui::text::{is_unseen, stand_in};
+/// Replaces characters that act on a terminal, or that a reader cannot see, by visible ones.
+pub fn clean(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_unseen) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.chars().map(|c| if is_unseen(c) { stand_in(c) } else { c }).collect())
+}
+
+/// Reports whether a character acts on a terminal, or cannot be seen.
+fn is_unseen(c: char) -> bool {
+    // Marks that turn the reading direction could make a title look like another one.
+    acts(c) || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{feff}')
+}
+
+/// Returns the character that is shown in place of such a character.
+fn stand_in(c: char) -> char {
+    match u32::from(c) {
+        code @ 0..=0x1f => char::from_u32(0x2400 + code).expect("every C0 control has a picture"),
+        0x7f => '␡',
+        _ => '\u{fffd}',
+    }
+}
 
 /// Returns the first eight characters of an id.
 pub fn short_id(id: &str) -> &str {

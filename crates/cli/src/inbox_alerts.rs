@@ -1,30 +1,13 @@
-//! New inbox items, found in the daemon's events, and the terminal bell that announces them.
+//! Inbox items and the terminal bell that announces them.
 
 use std::io::{self, Write, stdout};
 
 use coven_api::ErrorCode;
-use coven_api::event::EventRecord;
-use coven_api::inbox::{InboxItem, InboxStatus};
+use coven_api::inbox::InboxItem;
 use coven_api::routes::{Endpoint, GetInboxItem};
-use coven_client::{Client, ClientError, SseEvent};
+use coven_client::{Client, ClientError};
 use coven_host::config;
 use coven_host::home::Home;
-
-/// Returns the inbox item that an event announces, if it is still pending.
-pub async fn new_inbox_item(client: &mut Client, event: &SseEvent) -> Result<Option<InboxItem>, ClientError> {
-    match event.kind.as_str() {
-        "permission.requested"
-        | "question_set.asked"
-        | "agent_question.asked"
-        | "terminal_prompt.asked"
-        | "task.pending_merge"
-        | "task.blocked" => {
-            let record: EventRecord = serde_json::from_str(&event.data)?;
-            Ok(item(client, &record.subject).await?.filter(|item| item.status == InboxStatus::Pending))
-        }
-        _ => Ok(None),
-    }
-}
 
 /// Returns an inbox item, or `None` if it no longer exists.
 pub async fn item(client: &mut Client, id: &str) -> Result<Option<InboxItem>, ClientError> {

@@ -3,17 +3,19 @@
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
 mod activity;
-mod answer;
+mod app;
 mod attach;
 mod board;
 mod changes;
 mod chat;
 mod command_line;
 mod daemon_client;
+mod daemon_connector;
 mod demo_agent;
 mod export;
 mod failure;
-mod frame;
+mod format;
+mod help;
 mod hook;
 mod inbox_alerts;
 mod ledger;
@@ -22,21 +24,15 @@ mod log_check;
 mod looking;
 #[cfg(test)]
 mod man;
-mod mirror;
 mod operation;
 mod output;
 mod own_session;
 mod piped;
-
 mod replay;
 mod serve;
 mod spawn;
-
-mod daemon_connector;
-mod format;
 mod table;
 mod trust_prompt;
-mod tui;
 mod verb;
 
 use std::ffi::OsString;

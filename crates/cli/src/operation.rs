@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use coven_api::ErrorCode;
 use coven_api::operation::{GetOperationQuery, ListOperationsQuery, Operation, OperationProgress};
 use coven_api::routes::{Endpoint as _, GetOperation, ListOperations};
-use coven_client::{Client, ClientError};
+use coven_client::ClientError;
 use coven_domain::operation::{OperationKind, OperationState};
 use coven_host::home::Home;
 use serde::de::DeserializeOwned;
@@ -36,16 +36,6 @@ pub async fn result<T: DeserializeOwned>(
     started: Operation,
 ) -> Result<T, Failure> {
     outcome(wait(home, link, started).await?)
-}
-
-/// Like `result`, but without a progress line, for screens.
-pub async fn quiet_result<T: DeserializeOwned>(client: &mut Client, started: Operation) -> Result<T, Failure> {
-    let query = GetOperationQuery { wait: Some(true), since: None };
-    let mut operation = started;
-    while operation.status == OperationState::Running {
-        operation = client.call(GetOperation::of(&operation.id.to_string()).query(&query)).await?;
-    }
-    outcome(operation)
 }
 
 fn outcome<T: DeserializeOwned>(ended: Operation) -> Result<T, Failure> {

@@ -257,12 +257,8 @@ fn open_chat(home: &Home, id: &str, options: Options) -> Result<AttachOutcome, F
         Start::Now => Extent::Nothing,
         Start::Screen | Start::FirstByte => Extent::Recent,
     };
-    let options = chat::Options { extent, detail: Detail::default(), is_read_only: options.is_read_only };
-    Ok(match chat::open(home, id, options)? {
-        chat::Ending::Left => AttachOutcome::Detached,
-        chat::Ending::Over(_) => AttachOutcome::Shown,
-        chat::Ending::Signalled(signal) => AttachOutcome::Signalled(signal),
-    })
+    chat::open(home, id, chat::Options { extent, detail: Detail::default(), wants_text: options.is_read_only })?;
+    Ok(AttachOutcome::Detached)
 }
 
 /// Returns bytes that scroll the terminal's content into its scrollback, so that painting does not overwrite it.
@@ -384,7 +380,7 @@ fn print_detached(home: &Home, id: &str) {
     let short = format::short_id(id);
     let title = record_in_time(home, id).map(|record| format::sanitize_line(&record.title));
     let title = title.unwrap_or_else(|_| format!("session {short}"));
-    output::note(format_args!("[detached from {title} — coven attach {short}]"));
+    output::note(format_args!("[detached from {title} — coven attach {short}, or coven for all sessions]"));
 }
 
 /// Returns the session's record with a short timeout: it only improves a message, so exiting must not wait for it.

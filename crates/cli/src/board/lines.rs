@@ -1,8 +1,4 @@
-//! The last line that a session wrote, looked at while its card is on the screen.
-
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-use std::time::Duration;
+//! The last line that a session wrote.
 
 use coven_api::ErrorCode;
 use coven_api::message::{MessageRecord, MessagesQuery};
@@ -13,121 +9,28 @@ use coven_api::session::LogQuery;
 use coven_client::{Client, ClientError};
 use coven_domain::message::Role;
 use serde_json::Value;
-use tokio::sync::mpsc::Sender;
-use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout};
 
-use super::report::Report;
 use crate::format::sanitize_line;
 
-/// No session is looked at more often.
-const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
-const DEADLINE: Duration = Duration::from_secs(5);
-/// So much of the end of a log is searched for something to read.
+/// How much of the end of a log is searched for something to read.
 const TAIL_BYTES: u64 = 32 << 10;
 const PAGE: usize = 1000;
 
-/// What was seen of a session so far.
-#[derive(Debug, Default)]
-pub struct Seen {
-    line: Option<String>,
-    /// It speaks in messages; the number of the last one.
-    messages: Option<u64>,
-    looked_at: Option<Instant>,
-}
-
-/// Runs until the board is left.
-pub async fn watch(socket: &Path, mut watched: watch::Receiver<BTreeSet<String>>, reports: &Sender<Report>) {
-    let mut seen: BTreeMap<String, Seen> = BTreeMap::new();
-    let mut client = None;
-    loop {
-        let sessions = watched.borrow_and_update().clone();
-        seen.retain(|id, _| sessions.contains(id));
-        let mut next = Instant::now() + BETWEEN_LOOKS;
-        for id in &sessions {
-            let session = seen.entry(id.clone()).or_default();
-            if let Some(due) = session.looked_at.map(|at| at + BETWEEN_LOOKS).filter(|due| *due > Instant::now()) {
-                next = next.min(due);
-                continue;
-            }
-            session.looked_at = Some(Instant::now());
-            let before = session.line.clone();
-            // What cannot be seen now is looked at again; the card keeps its line.
-            if look_in_time(socket, &mut client, id, session).await.is_err() {
-                client = None;
-            }
-            if let Some(line) = session.line.clone().filter(|line| before.as_ref() != Some(line)) {
-                let report = Report::Wrote { session: id.clone(), line };
-                if reports.send(report).await.is_err() {
-                    return;
-                }
-            }
-        }
-        tokio::select! {
-            () = sleep_until(next), if !sessions.is_empty() => {}
-            changed = watched.changed() => if changed.is_err() {
-                return;
-            },
-        }
-    }
-}
-
-async fn look_in_time(
-    socket: &Path,
-    client: &mut Option<Client>,
-    id: &str,
-    seen: &mut Seen,
-) -> Result<(), ClientError> {
-    let client = match client {
-        Some(client) => client,
-        None => client.insert(Client::connect(socket).await?),
-    };
-    let unanswered =
-        || ClientError::Unreachable { address: socket.into(), source: std::io::ErrorKind::TimedOut.into() };
-    timeout(DEADLINE, look(client, id, seen)).await.map_err(|_| unanswered())?
-}
-
-/// The last line of a session, asked for once.
+/// Reads the last line that a session wrote.
 pub async fn last_line(client: &mut Client, id: &str) -> Result<Option<String>, ClientError> {
-    let mut seen = Seen::default();
-    look(client, id, &mut seen).await?;
-    Ok(seen.line)
-}
-
-async fn look(client: &mut Client, id: &str, seen: &mut Seen) -> Result<(), ClientError> {
-    if seen.messages.is_none() {
-        match client.call(ReadScreen::of(id).query(&unseen())).await {
-            Ok(screen) => {
-                let line = match is_machine_talk(&screen.text) {
-                    true => from_log(client, id, screen.offset).await?,
-                    false => last_readable(&screen.text),
-                };
-                seen.line = line.or(seen.line.take());
-                return Ok(());
-            }
-            // It has no terminal: it speaks in messages.
-            Err(error) if error.is(ErrorCode::SessionConflict) => seen.messages = Some(0),
-            Err(error) => return Err(error),
+    match client.call(ReadScreen::of(id).query(&unseen())).await {
+        Ok(screen) if is_machine_talk(&screen.text) => from_log(client, id, screen.offset).await,
+        Ok(screen) => Ok(last_readable(&screen.text)),
+        // It has no terminal: it speaks in messages.
+        Err(error) if error.is(ErrorCode::SessionConflict) => {
+            let page = client.call(ListMessages::of(id).query(&MessagesQuery::last(PAGE, None))).await?;
+            Ok(page.items.iter().rev().filter(|it| it.role != Role::User).find_map(said_in))
         }
-    }
-    loop {
-        let query = match seen.messages {
-            Some(after) if after > 0 => {
-                MessagesQuery { after: Some(after), limit: Some(PAGE), ..MessagesQuery::default() }
-            }
-            _ => MessagesQuery::last(PAGE, None),
-        };
-        let page = client.call(ListMessages::of(id).query(&query)).await?;
-        let said = page.items.iter().rev().filter(|it| it.role != Role::User).find_map(said_in);
-        seen.line = said.or(seen.line.take());
-        seen.messages = Some(page.next);
-        if query.before.is_some() || page.items.len() < PAGE {
-            return Ok(());
-        }
+        Err(error) => Err(error),
     }
 }
 
-/// One line of a screen is not a look at the session.
+/// Reading one line does not mark the session as seen.
 fn unseen() -> ScreenQuery {
     ScreenQuery { look: Some(false), ..ScreenQuery::default() }
 }

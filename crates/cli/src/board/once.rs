@@ -15,7 +15,6 @@ use coven_domain::{SessionId, Timestamp};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::card::awaited;
 use super::lines;
 use super::read;
 use super::tasks::{COLUMNS, Card, Merge, Tasks, name};
@@ -36,7 +35,7 @@ impl Board {
 }
 
 pub async fn read(client: &mut Client, hides_closed: bool) -> Result<Board, ClientError> {
-    let mut tasks = Tasks::new(String::new(), hides_closed, None);
+    let mut tasks = Tasks::new(hides_closed);
     tasks.read(read::everything(client).await?);
     tasks.settle();
     let at_work = COLUMNS.iter().position(|state| *state == TaskState::InProgress).unwrap_or(0);
@@ -53,6 +52,14 @@ pub async fn read(client: &mut Client, hides_closed: bool) -> Result<Board, Clie
         }
     }
     Ok(Board { tasks, sessions })
+}
+
+/// Says that a task waits for a review, and how much there is to review.
+fn awaited(task: &TaskRecord) -> String {
+    match task.changes {
+        Some(changes) => format!("waits for review: {changes}"),
+        None => "waits for review".to_owned(),
+    }
 }
 
 /// The tasks that need the user, if there are any; then one table per state.

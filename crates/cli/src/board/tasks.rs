@@ -10,7 +10,6 @@ use coven_domain::Timestamp;
 use coven_domain::task::TaskState;
 
 use super::read::{NEWEST_CLOSED, Snapshot};
-use crate::verb::task_text::TaskView;
 use crate::verb::workflow_text::wait_text;
 
 /// From left to right.
@@ -82,22 +81,14 @@ pub struct Tasks {
     inbox: Vec<InboxItem>,
     /// By session.
     lines: BTreeMap<String, String>,
-    filter: String,
     hides_closed: bool,
     /// The ids of what is shown.
     columns: [Vec<String>; COLUMNS.len()],
-    column: usize,
-    row: usize,
-    selected: Option<String>,
-    /// A task to select as soon as it comes along, unless the user has moved by then.
-    wanted: Option<String>,
-    /// The user has moved the selection.
-    has_moved: bool,
 }
 
 impl Tasks {
-    pub fn new(filter: String, hides_closed: bool, wanted: Option<String>) -> Self {
-        Self { filter, hides_closed, wanted, ..Self::default() }
+    pub fn new(hides_closed: bool) -> Self {
+        Self { hides_closed, ..Self::default() }
     }
 
     pub fn read(&mut self, snapshot: Snapshot) {
@@ -117,30 +108,6 @@ impl Tasks {
         self.lines.retain(|session, _| live.contains(session));
     }
 
-    pub fn changed(&mut self, TaskView { task, readiness, run }: TaskView) {
-        let id = task.id.to_string();
-        if task.deleted_at.is_some() {
-            return self.gone(&id);
-        }
-        match readiness.ready {
-            true => self.ready.insert(id.clone()),
-            false => self.ready.remove(&id),
-        };
-        match run {
-            Some(run) => self.runs.insert(id.clone(), run),
-            None => self.runs.remove(&id),
-        };
-        self.arrivals.entry(id.clone()).or_insert(self.arrived);
-        self.arrived += 1;
-        self.known.insert(id, task);
-    }
-
-    pub fn gone(&mut self, id: &str) {
-        self.known.remove(id);
-        self.arrivals.remove(id);
-        self.ready.remove(id);
-    }
-
     pub fn agent(&mut self, agent: AgentRecord) {
         let task = agent.task_id.to_string();
         let is_older =
@@ -150,35 +117,12 @@ impl Tasks {
         }
     }
 
-    pub fn set_ready(&mut self, ready: BTreeSet<String>) {
-        self.ready = ready;
-    }
-
-    /// Whether something waits that did not wait before.
-    pub fn set_inbox(&mut self, inbox: Vec<InboxItem>) -> bool {
-        let is_new = inbox.iter().any(|item| self.inbox.iter().all(|known| known.id != item.id));
-        self.inbox = inbox;
-        is_new
-    }
-
-    pub fn wrote(&mut self, session: String, line: String) {
-        self.lines.insert(session, line);
-    }
-
     pub fn inbox(&self) -> &[InboxItem] {
         &self.inbox
     }
 
-    /// Those that a human is needed for, the longest wait first. What was approved waits for nobody.
-    pub fn waiting(&self) -> Vec<Card<'_>> {
-        let waits = |task: &TaskRecord| matches!(task.status, TaskState::PendingMerge | TaskState::Blocked);
-        let cards = self.known.iter().filter(|(_, task)| waits(task)).filter_map(|(id, _)| self.card(id));
-        let is_approved = |card: &Card<'_>| {
-            card.task.status == TaskState::PendingMerge && matches!(card.merge(), Merge::UnderWay { .. })
-        };
-        let mut cards: Vec<Card<'_>> = cards.filter(|card| !is_approved(card)).collect();
-        cards.sort_by_key(|card| card.task.updated_at);
-        cards
+    pub fn wrote(&mut self, session: String, line: String) {
+        self.lines.insert(session, line);
     }
 
     /// The task whose agent asked it.
@@ -207,14 +151,10 @@ impl Tasks {
         })
     }
 
-    /// Works out anew what is shown. To be called once after any number of changes.
+    /// Puts the tasks into their columns.
     pub fn settle(&mut self) {
-        let filter = self.filter.to_lowercase();
-        let terms: Vec<&str> = filter.split_whitespace().collect();
         for (at, state) in COLUMNS.iter().enumerate() {
-            let is_shown = |(_, task): &(&String, &TaskRecord)| {
-                task.status == *state && terms.iter().all(|term| matches(task, term))
-            };
+            let is_shown = |(_, task): &(&String, &TaskRecord)| task.status == *state;
             let mut tasks: Vec<(&String, &TaskRecord)> = self.known.iter().filter(is_shown).collect();
             let by_age =
                 |id: &String, task: &TaskRecord| (task.priority, task.created_at, self.arrivals.get(id).copied());
@@ -237,115 +177,9 @@ impl Tasks {
         };
         let waiting = self.known.iter().filter(|(_, task)| !task.depends_on.is_empty());
         self.waits = waiting.map(|(id, task)| (id.clone(), waits(task))).collect();
-        self.settle_selection();
     }
 
-    /// The selection stays with its task wherever that goes; if it is gone, with its place.
-    fn settle_selection(&mut self) {
-        let wanted = self.wanted.as_deref().and_then(|id| self.place_of(id));
-        if wanted.is_some() {
-            self.wanted = None;
-        }
-        match wanted.or_else(|| self.selected.as_deref().and_then(|id| self.place_of(id))) {
-            Some((column, row)) => (self.column, self.row) = (column, row),
-            // Where the first task is, until the user goes elsewhere: an empty column can be stayed in.
-            None if !self.has_moved && self.columns[self.column].is_empty() => {
-                self.column = self.columns.iter().position(|ids| !ids.is_empty()).unwrap_or(0);
-            }
-            None => {}
-        }
-        self.put(self.column, self.row);
-    }
-
-    fn place_of(&self, id: &str) -> Option<(usize, usize)> {
-        let row = |ids: &Vec<String>| ids.iter().position(|it| it == id);
-        self.columns.iter().enumerate().find_map(|(column, ids)| Some((column, row(ids)?)))
-    }
-
-    pub fn select(&mut self, column: usize, row: usize) {
-        (self.wanted, self.has_moved) = (None, true);
-        self.put(column, row);
-    }
-
-    fn put(&mut self, column: usize, row: usize) {
-        self.column = column.min(self.column_count() - 1);
-        let ids = &self.columns[self.column];
-        self.row = row.min(ids.len().saturating_sub(1));
-        self.selected = ids.get(self.row).cloned();
-    }
-
-    /// Now, or as soon as it comes along.
-    pub fn select_task(&mut self, id: &str) {
-        self.wanted = Some(id.to_owned());
-        self.settle_selection();
-    }
-
-    /// Up or down in the column.
-    pub fn select_by(&mut self, steps: isize) {
-        self.select(self.column, self.row.saturating_add_signed(steps));
-    }
-
-    /// Up or down through all columns, one below the other.
-    pub fn select_through(&mut self, steps: isize) {
-        let all: Vec<&String> = self.columns.iter().flatten().collect();
-        let here = all.iter().position(|id| Some(id.as_str()) == self.selected.as_deref()).unwrap_or(0);
-        let there = here.saturating_add_signed(steps).min(all.len().saturating_sub(1));
-        if let Some(id) = all.get(there).map(|id| (*id).clone()) {
-            self.select_task(&id);
-        }
-    }
-
-    /// The next column to the left or right.
-    pub fn select_column(&mut self, steps: isize) {
-        let column = self.column.saturating_add_signed(steps).min(self.column_count() - 1);
-        if column != self.column {
-            self.select(column, 0);
-        }
-    }
-
-    /// The next column in which there is something.
-    pub fn select_full_column(&mut self, steps: isize) {
-        let is_full = |column: &usize| !self.columns[*column].is_empty();
-        let found = match steps < 0 {
-            true => (0..self.column).rev().find(is_full),
-            false => (self.column + 1..self.column_count()).find(is_full),
-        };
-        if let Some(column) = found {
-            self.select(column, 0);
-        }
-    }
-
-    pub fn set_filter(&mut self, filter: &str) {
-        if self.filter == filter {
-            return;
-        }
-        self.filter = filter.to_owned();
-        let before = self.selected.take();
-        self.settle();
-        match before.as_deref().and_then(|id| self.place_of(id)) {
-            Some((column, row)) => self.select(column, row),
-            None if self.selected.is_none() => {
-                let first = self.columns.iter().position(|ids| !ids.is_empty());
-                self.select(first.unwrap_or(self.column), 0);
-            }
-            None => {}
-        }
-    }
-
-    pub fn toggle_closed(&mut self) {
-        self.hides_closed = !self.hides_closed;
-        self.settle();
-    }
-
-    pub fn filter(&self) -> &str {
-        &self.filter
-    }
-
-    pub fn hides_closed(&self) -> bool {
-        self.hides_closed
-    }
-
-    /// How many columns there are, those off the screen too.
+    /// Counts the columns.
     pub fn column_count(&self) -> usize {
         COLUMNS.len() - usize::from(self.hides_closed)
     }
@@ -353,46 +187,4 @@ impl Tasks {
     pub fn column(&self, at: usize) -> &[String] {
         &self.columns[at]
     }
-
-    /// Where the selection is: its column and its row there.
-    pub fn cursor(&self) -> (usize, usize) {
-        (self.column, self.row)
-    }
-
-    pub fn selected(&self) -> Option<Card<'_>> {
-        self.card(self.selected.as_deref()?)
-    }
-
-    pub fn is_selected(&self, id: &str) -> bool {
-        self.selected.as_deref() == Some(id)
-    }
-
-    /// There is none at all, not even one that is not shown.
-    pub fn is_empty(&self) -> bool {
-        self.known.is_empty()
-    }
-
-    /// How many are shown, whatever their state.
-    pub fn count(&self) -> usize {
-        self.columns.iter().map(Vec::len).sum()
-    }
-
-    pub fn ready_count(&self) -> usize {
-        self.columns[0].iter().filter(|id| self.ready.contains(*id)).count()
-    }
-}
-
-/// `#word` is a tag from its beginning; an id matches from its beginning too, everything else anywhere.
-fn matches(task: &TaskRecord, term: &str) -> bool {
-    let has_tag = |word: &str| task.tags.iter().any(|tag| tag.to_lowercase().starts_with(word));
-    if let Some(word) = term.strip_prefix('#') {
-        return has_tag(word);
-    }
-    let is_in = |text: &str| text.to_lowercase().contains(term);
-    is_in(&task.title)
-        || task.id.to_string().starts_with(term)
-        || has_tag(term)
-        || task.kind.as_str() == term
-        || task.harness.as_deref().is_some_and(is_in)
-        || task.reason.as_deref().is_some_and(is_in)
 }

@@ -1,10 +1,9 @@
 //! Looks at the inbox while the agent waits for an answer.
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use coven_api::inbox::{InboxItem, InboxKind, InboxQuery, InboxStatus};
-use coven_api::routes::{Endpoint, GetInboxItem, ListInbox};
+use coven_api::routes::{Endpoint, ListInbox};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -17,18 +16,18 @@ use crate::listing::{self, Paging};
 /// Another question may come, or one be answered elsewhere, while the agent waits all the time.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(400);
 
-/// Runs until the chat is left.
+/// Runs until nobody listens.
 pub async fn watch(connector: &DaemonConnector, id: &str, mut asks: watch::Receiver<bool>, reports: &Reports) {
     let mut shown: Vec<InboxItem> = Vec::new();
     loop {
         let is_asking = *asks.borrow_and_update();
         if is_asking || !shown.is_empty() {
             // When the daemon is away the next look finds it again.
-            if let Ok((pending, settled)) = look(connector, id, &shown).await
-                && (pending != shown || !settled.is_empty())
+            if let Ok(pending) = look(connector, id).await
+                && pending != shown
             {
                 shown.clone_from(&pending);
-                if !reports.send(Report::Questions { pending, settled }).await {
+                if !reports.send(Report::Questions(pending)).await {
                     return;
                 }
             }
@@ -45,25 +44,15 @@ pub async fn watch(connector: &DaemonConnector, id: &str, mut asks: watch::Recei
     }
 }
 
-/// What waits now, and what became of those that waited before.
-async fn look(
-    connector: &DaemonConnector,
-    id: &str,
-    before: &[InboxItem],
-) -> Result<(Vec<InboxItem>, Vec<InboxItem>), Failure> {
+/// Reads what waits now.
+async fn look(connector: &DaemonConnector, id: &str) -> Result<Vec<InboxItem>, Failure> {
     let mut client = connector.open().await?;
     let query = InboxQuery { session: Some(id.to_owned()), ..InboxQuery::default() };
     let waiting = listing::items(&mut client, ListInbox::request().query(&query), Paging::default()).await?;
-    let pending: Vec<InboxItem> = waiting.into_iter().filter(is_shown).collect();
-    let ids: HashSet<&str> = pending.iter().map(|item| item.id.as_str()).collect();
-    let mut settled = Vec::new();
-    for item in before.iter().filter(|item| !ids.contains(item.id.as_str())) {
-        settled.push(client.call(GetInboxItem::of(&item.id)).await?);
-    }
-    Ok((pending, settled))
+    Ok(waiting.into_iter().filter(is_shown).collect())
 }
 
-/// One key answers a request for permission; question sets have a screen of their own.
+/// Question sets are asked by other processes.
 fn is_shown(item: &InboxItem) -> bool {
     item.status == InboxStatus::Pending && item.kind == InboxKind::Permission
 }

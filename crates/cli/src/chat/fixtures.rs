@@ -1,15 +1,12 @@
 //! Messages for the chat's tests.
 
-use coven_api::SessionRecord;
 use coven_api::acp_state::AcpStateRecord;
-use coven_api::inbox::{InboxDetail, InboxItem, InboxKind, InboxOption, InboxStatus};
+use coven_api::inbox::InboxDetail;
 use coven_api::message::MessageRecord;
 use coven_api::message_content::MessageContent;
-use coven_api::session::SessionKind;
 use coven_domain::request::{Request, RequestSource};
-use coven_domain::session::{Channel, SessionState};
 use coven_domain::{MessageId, Timestamp};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// A message with content as the daemon stores it.
 pub fn message(number: u64, name: &str, role: &str, content: Value) -> MessageRecord {
@@ -57,29 +54,6 @@ pub fn state(activity: &str, queued: usize) -> AcpStateRecord {
     AcpStateRecord { queued, ..AcpStateRecord::new(activity.parse().expect("an activity")) }
 }
 
-pub fn question(id: &str, title: &str) -> InboxItem {
-    let option = |id: &str, name: &str, kind: &str| InboxOption { id: id.into(), name: name.into(), kind: kind.into() };
-    InboxItem {
-        id: id.to_owned(),
-        kind: InboxKind::Permission,
-        status: InboxStatus::Pending,
-        session_id: Some("5e550000-0000-4000-8000-000000000001".parse().expect("an id")),
-        harness: Some("goose".to_owned()),
-        repo_id: None,
-        task_id: None,
-        step: None,
-        title: title.to_owned(),
-        created_at: "2026-11-15T20:23:05.000Z".parse().expect("a time"),
-        answered_at: None,
-        answered_by: None,
-        answer: None,
-        options: vec![option("yes", "Yes", "allow_once"), option("no", "No", "reject_once")],
-        detail: permission_detail(
-            json!({"toolCall": {"toolCallId": "t1", "title": title, "rawInput": {"command": title}}}),
-        ),
-    }
-}
-
 /// The detail of an item that asks for permission.
 pub fn permission_detail(tool_call: Value) -> InboxDetail {
     let id = "0c7e49a2-0000-4000-8000-000000000001".parse().expect("an id");
@@ -87,32 +61,4 @@ pub fn permission_detail(tool_call: Value) -> InboxDetail {
     let (what, content) = ((id, RequestSource::Acp), (Vec::new(), tool_call));
     let permission = Request::permission(what, session, "a tool call".to_owned(), content, Timestamp::from_millis(0));
     InboxDetail::Permission { permission: (&permission).into() }
-}
-
-/// An ACP session that runs.
-pub fn session(id: &str) -> SessionRecord {
-    SessionRecord {
-        kind: SessionKind::Session,
-        id: id.parse().expect("an id"),
-        harness: "goose".to_owned(),
-        channel: Channel::Acp,
-        title: "fix the tests".to_owned(),
-        status: SessionState::Running,
-        exit_code: None,
-        pid: Some(4711),
-        project_root: "/work".to_owned(),
-        cwd: "/work/project".to_owned(),
-        repo_id: None,
-        created_at: Timestamp::from_millis(1_794_774_185_000),
-        updated_at: Timestamp::from_millis(1_794_774_185_000),
-        archived_at: None,
-        activity: None,
-        activity_since: None,
-        activity_source: None,
-        activity_detail: None,
-        activity_until: None,
-        unseen: false,
-        metadata: Map::new(),
-        actions: Vec::new(),
-    }
 }

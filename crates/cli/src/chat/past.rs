@@ -5,8 +5,6 @@ use coven_api::routes::{Endpoint, ListMessages};
 use coven_client::Client;
 use coven_domain::message::Role;
 
-use super::content;
-use super::editor::MOST_PROMPTS;
 use super::row::{Row, Style};
 use super::transcript::{Detail, Transcript};
 use crate::failure::Failure;
@@ -53,8 +51,6 @@ pub struct Past {
     pub transcript: Transcript,
     /// The number of the last message.
     pub after: u64,
-    /// Newest prompts, oldest first.
-    pub prompts: Vec<String>,
 }
 
 impl Past {
@@ -69,23 +65,15 @@ impl Past {
     ) -> Result<Self, Failure> {
         let mut transcript = Transcript::new(columns, Detail { folds_thoughts: columns.is_some(), ..detail });
         if extent == Extent::All {
-            let mut prompts = Vec::new();
-            let after = read(client, id, 0, |message| {
-                prompts.extend(prompt(&message));
-                if prompts.len() > MOST_PROMPTS {
-                    prompts.remove(0);
-                }
-                print(&transcript.take(&message))
-            });
+            let after = read(client, id, 0, |message| print(&transcript.take(&message)));
             let after = after.await?;
             transcript.detail = detail;
-            return Ok(Self { rows: Vec::new(), transcript, after, prompts });
+            return Ok(Self { rows: Vec::new(), transcript, after });
         }
         // The pieces of a message that is being written are needed to continue it.
         let page = client.call(ListMessages::of(id).query(&MessagesQuery::last(PAGE, None))).await?;
         let after = page.items.last().map_or(0, |message| message.number);
         let mut kept = page.items;
-        let prompts = kept.iter().filter_map(prompt).collect();
         let is_cut = kept.len() == PAGE;
         let mut dropped = kept.len().saturating_sub(RECENT);
         if dropped > 0 {
@@ -108,10 +96,6 @@ impl Past {
             rows.clear();
         }
         transcript.detail = detail;
-        Ok(Self { rows, transcript, after, prompts })
+        Ok(Self { rows, transcript, after })
     }
-}
-
-fn prompt(message: &MessageRecord) -> Option<String> {
-    content::prompt(message).map(|text| text.trim().to_owned())
 }

@@ -54,8 +54,7 @@ fn follow(
     after: u64,
     transcript: &mut Transcript,
 ) -> Result<u64, Failure> {
-    let (mut feed, _bell) =
-        Feed::start(connector.clone(), record.id.to_string(), after, None).map_err(Failure::Runtime)?;
+    let mut feed = Feed::start(connector.clone(), record.id.to_string(), after).map_err(Failure::Runtime)?;
     let mut seen = after;
     let mut away = Away::default();
     loop {
@@ -66,8 +65,8 @@ fn follow(
                 print(&transcript.take(&message))?;
             }
             Report::State(state) if is_idle(&state) => return Ok(seen),
-            Report::State(_) | Report::Answered { .. } | Report::Waits(_) => {}
-            Report::Questions { pending, .. } => pending.iter().for_each(say_question),
+            Report::State(_) => {}
+            Report::Questions(pending) => pending.iter().for_each(say_question),
             Report::Ended(_) => return Ok(seen),
             Report::Refused(why) => return Err(Failure::failed(why, "")),
             Report::Lost(why) => away.is_lost(&why, &record.id.to_string())?,

@@ -2,7 +2,7 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::tui::text::clean;
+use crate::format::clean;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {

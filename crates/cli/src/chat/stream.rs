@@ -35,7 +35,7 @@ impl Stream {
         Self { voice, tail: String::new(), line: None, blank: 0, has_rows: false, is_in_fence: false }
     }
 
-    /// The rows that are finished by this much more text.
+    /// Returns the rows that more text completes.
     pub fn push(&mut self, text: &str, columns: usize) -> Vec<Row> {
         let mut rows = Vec::new();
         for piece in text.split_inclusive('\n') {
@@ -61,11 +61,6 @@ impl Stream {
     /// Whether a line is under way.
     pub fn has_tail(&self) -> bool {
         !self.tail.trim().is_empty()
-    }
-
-    /// The row under way.
-    pub fn live(&self) -> Option<Row> {
-        self.has_tail().then(|| self.row(self.tail.trim_end(), self.kind(), self.has_rows))
     }
 
     fn give_out_full_rows(&mut self, columns: usize, rows: &mut Vec<Row>) {
@@ -192,9 +187,7 @@ mod tests {
     fn rows_are_given_out_as_soon_as_they_are_full() {
         let mut stream = Stream::new(Voice::Agent);
         assert_eq!(texts(&stream.push("one two thr", 8)), ["one two"]);
-        assert_eq!(stream.live().map(|row| row.text()), Some("thr".into()));
         assert_eq!(texts(&stream.push("ee\n", 8)), ["three"]);
-        assert_eq!(stream.live(), None);
         // when the terminal gets wider in between, then the rest is written in its width
         stream.push("a b", 4);
         assert_eq!(texts(&stream.push(" c d e f\n", 80)), ["a b c d e f"]);

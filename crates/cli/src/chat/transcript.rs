@@ -12,9 +12,6 @@ use super::stream::Stream;
 use super::tool::ToolCall;
 use super::wrap::{self, Breaking};
 
-/// So many running tool calls are shown; the others are counted.
-const MOST_RUNNING: usize = 4;
-
 /// How much is shown of what can be folded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Detail {
@@ -70,19 +67,6 @@ impl Transcript {
         }
     }
 
-    pub fn set_columns(&mut self, columns: usize) {
-        self.columns = columns;
-    }
-
-    pub fn columns(&self) -> usize {
-        self.columns
-    }
-
-    /// Whether a text of the agent is being written.
-    pub fn is_writing(&self) -> bool {
-        self.open.is_some()
-    }
-
     /// The rows that this message adds for good.
     pub fn take(&mut self, message: &MessageRecord) -> Vec<Row> {
         let id = message.message_id;
@@ -119,10 +103,6 @@ impl Transcript {
         self.block(Block::Note, self.wrapped(Style::Dim, "· ", text))
     }
 
-    pub fn problem(&mut self, text: &str) -> Vec<Row> {
-        self.block(Block::Note, self.wrapped(Style::Bad, "✖ ", text))
-    }
-
     /// The turn is over: what is still open will not go on.
     pub fn end_turn(&mut self) -> Vec<Row> {
         let mut rows = self.close();
@@ -130,22 +110,6 @@ impl Transcript {
             let row = call.abandoned_row().cut(self.columns);
             self.ended.insert(id, "abandoned".to_owned());
             rows.extend(self.block(Block::Tool, vec![row]));
-        }
-        rows
-    }
-
-    /// The row that is being written: it belongs right below those that were given out.
-    pub fn tail(&self) -> Option<Row> {
-        self.open.as_ref().and_then(|(_, stream)| stream.live())
-    }
-
-    /// The tool calls that run.
-    pub fn running(&self) -> Vec<Row> {
-        let shown = self.running.iter().take(MOST_RUNNING);
-        let mut rows: Vec<Row> = shown.map(|(_, call)| call.row().cut(self.columns)).collect();
-        if self.running.len() > MOST_RUNNING {
-            let more = self.running.len() - MOST_RUNNING;
-            rows.push(Row::new(Style::Dim, &format!("  … and {more} more")));
         }
         rows
     }

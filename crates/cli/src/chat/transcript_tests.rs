@@ -10,12 +10,6 @@ fn transcript() -> Transcript {
     Transcript::new(Some(40), Detail::default())
 }
 
-/// What is under way.
-fn live(transcript: &Transcript) -> Vec<String> {
-    let rows: Vec<Row> = transcript.tail().into_iter().chain(transcript.running()).collect();
-    texts(&rows)
-}
-
 fn texts(rows: &[Row]) -> Vec<String> {
     rows.iter().map(Row::text).collect()
 }
@@ -25,11 +19,10 @@ fn a_streamed_text_is_never_told_twice() {
     let mut transcript = transcript();
     assert_eq!(texts(&transcript.take(&user(1, "hello"))), ["› hello"]);
     assert_eq!(texts(&transcript.take(&piece(2, "a", "one\nt"))), ["", "one"]);
-    assert_eq!(live(&transcript), ["t"]);
     assert_eq!(texts(&transcript.take(&piece(3, "a", "wo"))), [""; 0]);
     // when the whole takes the place of its pieces, then only the row under way is finished
     assert_eq!(texts(&transcript.take(&agent(4, "a", "one\ntwo"))), ["two"]);
-    assert!(transcript.take(&agent(5, "a", "one\ntwo")).is_empty() && live(&transcript).is_empty());
+    assert!(transcript.take(&agent(5, "a", "one\ntwo")).is_empty());
     assert!(transcript.take(&piece(6, "a", "late")).is_empty());
 }
 
@@ -64,11 +57,9 @@ fn a_tool_call_is_one_row_once_it_is_over() {
     let mut transcript = transcript();
     assert!(transcript.take(&tool(1, "t1", "touch x", "pending")).is_empty());
     transcript.take(&tool(2, "t2", "touch y", "in_progress"));
-    assert_eq!(live(&transcript), ["● touch x …", "● touch y …"]);
     assert_eq!(texts(&transcript.take(&tool(3, "t2", "touch y", "completed"))), ["● touch y … done"]);
     assert_eq!(texts(&transcript.take(&tool(4, "t1", "touch x", "completed"))), ["● touch x … done"]);
     assert!(transcript.take(&tool(5, "t1", "touch x", "completed")).is_empty(), "nothing has changed");
-    assert!(live(&transcript).is_empty());
 }
 
 #[test]
@@ -125,7 +116,6 @@ fn no_row_is_wider_than_the_terminal_and_none_acts_on_it() {
     let plan = json!({"type": "plan", "steps": [{"content": evil, "status": evil}]});
     let mut rows = transcript.take(&user(1, &evil));
     rows.extend(transcript.take(&piece(2, "a", &evil)));
-    rows.extend(transcript.tail().into_iter().chain(transcript.running()));
     rows.extend(transcript.take(&system(3, call)));
     rows.extend(transcript.take(&system(4, plan)));
     rows.extend(transcript.take(&system(5, json!({"type": "error", "message": evil}))));

@@ -7,6 +7,7 @@ use coven_api::message::MessageRecord;
 use coven_api::message_content::MessageContent;
 use coven_api::routes::{Endpoint, ReadAcpState};
 use coven_domain::MessageId;
+use coven_domain::message::Activity;
 
 use super::content::{self, Voice};
 use super::feed::Feed;
@@ -14,7 +15,6 @@ use super::past;
 use super::plain::Away;
 use super::report::Report;
 use super::request;
-use super::state::is_turn;
 use crate::daemon_connector::DaemonConnector;
 use crate::failure::{self, Failure};
 use crate::{daemon_client, format};
@@ -43,8 +43,7 @@ impl Turn {
 
     /// Hands over the answer's text as it comes; returns how the turn ended.
     pub fn answer(mut self, mut out: impl FnMut(&str) -> Result<(), Failure>) -> Result<String, Failure> {
-        let (mut feed, _bell) =
-            Feed::start(self.connector.clone(), self.id.clone(), self.after, None).map_err(Failure::Runtime)?;
+        let mut feed = Feed::start(self.connector.clone(), self.id.clone(), self.after).map_err(Failure::Runtime)?;
         let mut text = AnswerText::default();
         let mut away = Away::default();
         let stop_reason = loop {
@@ -60,10 +59,9 @@ impl Turn {
                         break state.stop_reason.unwrap_or_default();
                     }
                 }
-                Report::Questions { pending, .. } => pending.iter().for_each(say_question),
+                Report::Questions(pending) => pending.iter().for_each(say_question),
                 Report::Ended(record) => break format!("the session is over: {}", format::status(&record)),
                 Report::Refused(why) => return Err(Failure::refused(why, "")),
-                Report::Answered { .. } | Report::Waits(_) => {}
             }
         };
         drop(feed);
@@ -132,9 +130,9 @@ impl Turns {
     }
 }
 
-/// Turns that run or wait.
+/// Counts the turns that run or wait.
 fn outstanding(state: &AcpStateRecord) -> usize {
-    usize::from(is_turn(state.activity)) + state.queued
+    usize::from(matches!(state.activity, Activity::Working | Activity::Waiting)) + state.queued
 }
 
 /// The agent's text without repetition: pieces as they come, and of a whole only what its pieces left out.
@@ -175,32 +173,7 @@ impl AnswerText {
 #[cfg(test)]
 mod tests {
     use super::super::fixtures::{agent, piece, state};
-    use super::super::scripted_daemon::{SESSION, ScriptedDaemon};
     use super::*;
-
-    #[test]
-    fn the_answer_comes_as_it_is_written_and_ends_with_the_turn() {
-        let folder = tempfile::tempdir().expect("a folder for the socket");
-        let socket = folder.path().join("coven.sock");
-        let daemon = ScriptedDaemon::start(&socket, vec![agent(1, "old", "what was said before")]);
-        let turn =
-            Turn::begin(DaemonConnector::to_socket(&socket), SESSION.to_owned(), "hello").expect("it is accepted");
-        assert_eq!(turn.message_id.to_string(), "00000000-0000-4000-8000-000000000002");
-        daemon.set_state(state("working", 0));
-        daemon.say(piece(3, "a", "Hel"));
-        let mut told = Vec::new();
-        let ended = turn.answer(|piece| {
-            // when its beginning is here, then the agent says the rest and is done
-            if told.is_empty() {
-                daemon.say(agent(4, "a", "Hello"));
-                daemon.set_state(AcpStateRecord { stop_reason: Some("end_turn".into()), ..state("idle", 0) });
-            }
-            told.push(piece.to_owned());
-            Ok(())
-        });
-        assert_eq!(ended.expect("the daemon answers"), "end_turn");
-        assert_eq!(told, ["Hel", "lo", "\n"]);
-    }
 
     #[test]
     fn our_turn_is_the_one_behind_those_that_were_there() {

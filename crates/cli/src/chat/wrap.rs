@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use unicode_width::UnicodeWidthChar;
 
-use crate::tui::text::clean;
+use crate::format::clean;
 
 const TAB: usize = 4;
 

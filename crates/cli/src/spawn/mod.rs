@@ -187,21 +187,6 @@ pub fn run_interactive(conversations: Conversations, place: &Place, wanted: Spaw
     }
 }
 
-/// Resumes a conversation from the session browser.
-pub fn resume(place: &Place, id: String) -> Result<ExitCode, Failure> {
-    let wanted = SpawnOptions {
-        agent: None,
-        name: None,
-        resume: Some(id),
-        damaged: Damaged::Ask,
-        waits: true,
-        task: None,
-        timeout: None,
-        more_args: Vec::new(),
-    };
-    run_interactive(Conversations::locate(), place, wanted)
-}
-
 /// Finds a conversation by id or prefix. The error lists the existing ones.
 fn find(conversations: &Conversations, text: &str) -> Result<ConversationId, Failure> {
     conversations.find(text).map_err(|error| match error {

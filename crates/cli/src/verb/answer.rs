@@ -1,25 +1,26 @@
-//! `coven answer`: answers question sets, on a screen or with one command.
+//! `coven answer`: answers questions of agents, in the app or with one command.
 
 use std::process::ExitCode;
 
 use clap::builder::NonEmptyStringValueParser;
 use coven_api::question::QuestionSetRecord;
+use coven_app::View;
 use coven_holder::clock;
-use coven_host::config::NotificationsConfig;
 use coven_interop::questions::{QuestionError, QuestionFolder};
 
 use super::answer_reply::{Reply, ReplyArgs};
 use super::inbox_answer::{send, what_happened};
 use super::questions;
+use crate::app::{self, Opening};
 use crate::command_line::Place;
 use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
-use crate::{answer, inbox_alerts, output};
+use crate::output;
 
-/// Answers questions of agents, on a screen or with one command
+/// Answers questions of agents, in the app or with one command
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  coven answer                                   all pending sets, oldest first; ? lists the keys
+  coven answer                                   opens the Inbox of the app on a terminal
   coven answer 1a2b --option SQLite
   coven answer 1a2b --option Auth --option Logs --text \"and search\"    a multiple choice
   coven answer 1a2b --question 1 --option A --question 2 --text \"as it is\"
@@ -27,14 +28,17 @@ use crate::{answer, inbox_alerts, output};
   coven answer 1a2b --reject --reason \"too vague\"
 
 Answers questions and permissions of agents in sessions too, like `coven inbox answer`; for those the daemon must run.
-For question sets it needs no daemon and no home. Without a terminal it lists the pending sets. The screen saves drafts until they are sent.
+For question sets this needs no daemon and no home. Without an id it opens the app on its Inbox, and without a terminal it lists the pending sets.
 Exits with 0 on success, 2 if an answer is invalid, 3 if the set does not exist, 4 if it is already finished.")]
 pub struct Args {
-    /// Id of a question set or inbox item, or unique prefix [default: open the screen with all pending sets]
+    /// Id of a question set or inbox item, or unique prefix [default: open the Inbox of the app]
     #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     id: Option<String>,
     #[command(flatten)]
     reply: ReplyArgs,
+    /// List the pending sets, even on a terminal
+    #[arg(long, conflicts_with = "id")]
+    plain: bool,
     /// Print JSON
     #[arg(long, requires = "id")]
     json: bool,
@@ -43,12 +47,19 @@ pub struct Args {
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let folder = QuestionFolder::locate();
     let Some(prefix) = &args.id else {
-        return if args.reply.is_empty() { screen(folder, is_bell_enabled(place)) } else { Err(no_id()) };
+        if !args.reply.is_empty() {
+            return Err(no_id());
+        }
+        if app::is_wanted(args.plain) {
+            return app::open(&place.home()?, Opening::view(View::Inbox));
+        }
+        questions::list_pending(&folder)?;
+        return Ok(ExitCode::SUCCESS);
     };
     if args.reply.is_empty() {
         return Err(Failure::usage(
             "no answer was given",
-            "Use --option, --text, --answers or --reject; run `coven answer` without an id for the screen",
+            "Use --option, --text, --answers or --reject; or run `coven answer` without an id for the app",
         ));
     }
     folder.abandon_orphans(clock::now());
@@ -90,24 +101,6 @@ fn answer_in_inbox(args: Args, place: &Place, not_found: Failure) -> Result<Exit
         }
         Ok(ExitCode::SUCCESS)
     })
-}
-
-/// Returns whether the bell is enabled: by the home's config, or by default without a home.
-fn is_bell_enabled(place: &Place) -> bool {
-    place.home().map_or(NotificationsConfig::default().bell, |home| inbox_alerts::is_bell_enabled(&home))
-}
-
-fn screen(folder: QuestionFolder, rings: bool) -> Result<ExitCode, Failure> {
-    if !output::has_screen() {
-        questions::list_pending(&folder)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    match answer::open(folder, rings)? {
-        0 => {}
-        1 => output::note(format_args!("[1 question set is pending; drafts are saved — coven answer]")),
-        count => output::note(format_args!("[{count} question sets are pending; drafts are saved — coven answer]")),
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn no_id() -> Failure {

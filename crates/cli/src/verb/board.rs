@@ -1,36 +1,33 @@
-//! `coven board`: tasks by state, live on a terminal, or printed as text or JSON.
+//! `coven board`: tasks by state, in the app, or printed as text or JSON.
 
 use std::process::ExitCode;
 
 use coven_api::list::{BadCursor, ListKey, MAX_LIMIT};
+use coven_app::View;
 use coven_client::ClientError;
 use coven_holder::clock;
 use coven_host::home::Home;
-use coven_interop::questions::QuestionFolder;
 
-use super::sessions::wait_for_key;
-use super::{attach as attach_verb, page, print_json, task};
-use crate::attach::{self, AttachOutcome, Options, Start};
-use crate::board::{self, BoardOptions, once};
+use super::{page, print_json};
+use crate::app::{self, Opening};
+use crate::board::once;
 use crate::command_line::Place;
 use crate::daemon_client::{DaemonClient, block_on};
-use crate::daemon_connector::DaemonConnector;
 use crate::failure::Failure;
-use crate::{answer, inbox_alerts, output};
+use crate::output;
 
 /// Shows tasks by state, with their agents, last output, inbox items and pending merges
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  coven board                                    on a terminal; ? lists the keys
+  coven board                                    opens the app on a terminal; ? lists the keys
   coven board --once                             prints the board as text
   coven board | cat                              the same
   coven board --json | jq -r '.pending_merge[].task.title'
 
-On the board: s starts a task, a approves it, x rejects it, d shows its changes, o attaches to its agent, i opens
-the inbox, n creates a task. It lists the newest 20 closed tasks.")]
+The board lists the newest 20 closed tasks.")]
 pub struct Args {
     /// Print the board as text and exit
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, alias = "plain", conflicts_with = "json")]
     once: bool,
     /// Print JSON: the tasks of each state with agent, run, last line and questions
     #[arg(long)]
@@ -48,35 +45,9 @@ pub struct Args {
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
-    if args.json || args.once || !output::has_screen() {
-        return block_on(print(&home, args));
-    }
-    // The board connects by itself. This starts the daemon before the screen opens, so that its errors are readable.
-    block_on(DaemonClient::open(&home))?;
-    let mut options = BoardOptions {
-        connector: DaemonConnector::to(&home)?,
-        repo: task::repo_here(&home),
-        by: task::by_session(),
-        hides_closed: args.no_closed,
-        rings: inbox_alerts::is_bell_enabled(&home),
-        ..BoardOptions::default()
-    };
-    loop {
-        match board::open(&mut options)? {
-            board::Outcome::Quit => return Ok(ExitCode::SUCCESS),
-            board::Outcome::Answer => {
-                answer::open(QuestionFolder::locate(), options.rings)?;
-            }
-            board::Outcome::Attach(id) => {
-                match attach::open(&home, &id, Options { start: Start::Screen, is_read_only: false }) {
-                    Ok(AttachOutcome::Detached) => {}
-                    Ok(AttachOutcome::Signalled(signal)) => return Ok(attach_verb::signal_code(signal)),
-                    Ok(AttachOutcome::Exited(_) | AttachOutcome::Shown) => wait_for_key("the board")?,
-                    // Show the failure on the board: the session may have ended.
-                    Err(failure) => options.problem = Some(failure.sentence()),
-                }
-            }
-        }
+    match app::is_wanted(args.json || args.once) {
+        true => app::open(&home, Opening::view(View::Board)),
+        false => block_on(print(&home, args)),
     }
 }
 

@@ -40,7 +40,7 @@ end
 complete -c coven -f -a '(__coven_complete)'
 "#;
 
-/// Prints a shell completion script for verbs, flags, and ids and titles from the running daemon
+/// Prints a shell completion script for verbs, flags, ids and titles
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven completions bash > ~/.local/share/bash-completion/completions/coven

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::table::Table;
 
-/// Migrates, checks and repairs the store, deletes expired records, imports files of the older coven
+/// Migrates, checks and repairs the store, deletes expired records, imports older files
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven daemon stop && coven db status

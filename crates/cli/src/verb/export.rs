@@ -12,7 +12,7 @@ use crate::export::{self, Format, Target, kept};
 use crate::failure::Failure;
 use crate::log_check;
 
-/// Exports a session's recording or a conversation as text, asciicast, HTML or JSON lines
+/// Exports a recording or a conversation as text, asciicast, HTML or JSON lines
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven export 1a2b | less

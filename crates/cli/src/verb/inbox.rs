@@ -9,6 +9,7 @@ use coven_api::inbox::{InboxItem, InboxKind, InboxQuery, InboxStatus};
 use coven_api::routes::{Endpoint, GetInboxItem, ListInbox, ListSessions};
 use coven_api::session::ListSessionsQuery;
 use coven_api::task::TaskRecord;
+use coven_app::View;
 use coven_domain::operation::OperationKind;
 use coven_holder::clock;
 use coven_host::home::Home;
@@ -17,6 +18,7 @@ use super::answer_reply::ReplyArgs;
 use super::inbox_answer::{send, what_happened};
 use super::inbox_follow;
 use super::inbox_text::{details, reason, table, waiting_table};
+use crate::app::{self, Opening};
 use crate::command_line::Place;
 use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
@@ -28,7 +30,8 @@ use crate::{format, inbox_alerts, operation, output};
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "Examples:
-  coven inbox
+  coven inbox                         opens the Inbox of the app on a terminal
+  coven inbox --plain
   coven inbox --follow                prints changes until Ctrl-C
   coven inbox show 1a2b               one item in full
   coven inbox answer 1a2b allow       a permission: allow, always, deny or one of its options
@@ -57,6 +60,9 @@ pub struct Args {
     follow: bool,
     #[command(flatten)]
     paging: Paging,
+    /// Print a table, even on a terminal
+    #[arg(long, conflicts_with = "json")]
+    plain: bool,
     /// Print JSON; with --follow one object per line
     #[arg(long)]
     json: bool,
@@ -100,6 +106,11 @@ enum Verb {
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
+    let wants_list =
+        args.plain || args.json || args.all || args.follow || args.session.is_some() || args.verb.is_some();
+    if app::is_wanted(wants_list) {
+        return app::open(&home, Opening::view(View::Inbox));
+    }
     block_on(async {
         let mut link = DaemonClient::open(&home).await?;
         match args.verb {

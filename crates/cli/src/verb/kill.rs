@@ -13,7 +13,7 @@ use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
 use crate::{format, output};
 
-/// Kills running sessions and waits for their processes: SIGTERM, then SIGKILL after a grace period
+/// Kills running sessions: SIGTERM, then SIGKILL after a grace period
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven kill 1a2b

@@ -15,7 +15,7 @@ use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::{VERSION, format, output};
 
-/// Serves MCP on standard input and output: agents ask you questions and see other sessions
+/// Serves MCP: agents ask you questions and see other sessions
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven mcp install claude           shows the change and asks for confirmation

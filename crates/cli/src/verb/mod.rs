@@ -151,7 +151,7 @@ pub fn environment() -> BTreeMap<String, String> {
 }
 
 /// Returns a folder as an absolute path: the daemon has another working folder. The daemon checks that it exists.
-fn folder(given: Option<PathBuf>) -> Result<String, Failure> {
+pub fn folder(given: Option<PathBuf>) -> Result<String, Failure> {
     let given = given.unwrap_or_else(|| PathBuf::from("."));
     let whole = std::env::current_dir()
         .map(|here| if given.as_os_str() == "." { here } else { here.join(&given) })

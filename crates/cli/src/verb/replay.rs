@@ -49,11 +49,6 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     Ok(signal.map_or(ExitCode::SUCCESS, signal_code))
 }
 
-/// Replays a session from its start at normal speed.
-pub fn play(home: &Home, id: &str) -> Result<(), Failure> {
-    on_terminal(home, id, "1".parse().expect("a speed"), 0).map(drop)
-}
-
 fn on_terminal(home: &Home, id: &str, speed: Speed, from: u64) -> Result<Option<i32>, Failure> {
     let runtime = runtime()?;
     let mut link = runtime.block_on(DaemonClient::open(home))?;

@@ -7,15 +7,14 @@ use coven_api::SessionRecord;
 use coven_api::routes::{CreateSession, Endpoint};
 use coven_api::session::CreateSessionRequest;
 use coven_client::ClientError;
-use coven_domain::session::SessionState;
 use coven_host::home::Home;
 
 use super::attach::signal_code;
 use super::{environment, folder, print_started, queue};
 use crate::attach::{self, AttachOutcome, Options, Start};
+use crate::chat;
 use crate::chat::past::Extent;
 use crate::chat::transcript::Detail;
-use crate::chat::{self, Ending};
 use crate::command_line::Place;
 use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
@@ -151,13 +150,7 @@ async fn complete(home: &Home, request: &mut CreateSessionRequest) -> Result<(),
 
 /// Opens the conversation from its first message.
 fn open_chat(home: &Home, id: &str) -> Result<ExitCode, Failure> {
-    let options = chat::Options { extent: Extent::Recent, detail: Detail::default(), is_read_only: false };
-    Ok(match chat::open(home, id, options)? {
-        Ending::Left => ExitCode::SUCCESS,
-        Ending::Over(record) if record.status == SessionState::Completed => ExitCode::SUCCESS,
-        Ending::Over(_) => ExitCode::FAILURE,
-        Ending::Signalled(signal) => signal_code(signal),
-    })
+    chat::open(home, id, chat::Options { extent: Extent::Recent, detail: Detail::default(), wants_text: false })
 }
 
 fn request(args: &Args) -> Result<CreateSessionRequest, Failure> {

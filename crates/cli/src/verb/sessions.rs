@@ -1,11 +1,11 @@
-//! `coven sessions`: opens the browser on a terminal, or prints a table or JSON.
+//! `coven sessions`: opens the app on a terminal, or prints a table or JSON.
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use coven_api::list::{ListKey, MAX_LIMIT, TimeCursor};
 use coven_api::routes::{Endpoint, ListSessions};
 use coven_api::session::ListSessionsQuery;
+use coven_app::View;
 use coven_domain::activity::Activity;
 use coven_domain::conversation::{ConversationState, Summary};
 use coven_domain::lifecycle::UnknownValue;
@@ -16,20 +16,16 @@ use coven_interop::conversations::{Conversations, Filter};
 
 use super::page;
 use super::sessions_list::{self, Cursor};
-use crate::attach::log_view::read_typed;
-use crate::attach::terminal::RawMode;
-use crate::attach::{self, AttachOutcome, Options, Start};
+use crate::app::{self, Opening};
 use crate::command_line::Place;
-use crate::daemon_client::{DaemonClient, block_on, quick_get};
+use crate::daemon_client::quick_get;
 use crate::failure::{self, Failure};
-use crate::tui::{self, BrowseOptions};
-use crate::verb::{attach as attach_verb, replay, summon};
-use crate::{format, inbox_alerts, output, own_session, spawn};
+use crate::{format, output};
 
-/// Browses sessions and conversations on a terminal; prints a table into a pipe
+/// Shows sessions in the app; prints a table into a pipe, with conversations
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  coven sessions                                 the browser
+  coven sessions                                 opens the app on a terminal
   coven sessions --plain --status running
   coven sessions --activity permission,question --plain     those that wait for you
   coven sessions --json --all | jq -r '.items[].id'
@@ -48,14 +44,14 @@ pub struct Args {
     /// Include archived sessions
     #[arg(long)]
     all: bool,
-    /// Open the browser on the terminal, even if standard input or output is redirected
+    /// Open the app on the terminal, even if standard input or output is redirected
     #[arg(long)]
     manage: bool,
     /// Filter by status: created, running, completed, failed, killed, orphaned; conversations: active, completed, interrupted
     #[arg(long, value_delimiter = ',', value_name = "STATUS")]
     status: Vec<String>,
     /// Filter by activity: permission, question, working, idle, limited, unknown; only running sessions have one
-    #[arg(long, value_delimiter = ',', value_name = "ACTIVITY", value_parser = activity, conflicts_with = "manage")]
+    #[arg(long, value_delimiter = ',', value_name = "ACTIVITY", value_parser = activity)]
     activity: Vec<Activity>,
     /// Filter by kind [default: both]
     #[arg(long, value_enum)]
@@ -86,11 +82,11 @@ fn activity(word: &str) -> Result<Activity, UnknownValue> {
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
-    // The browser shows all sessions.
-    let is_list = args.plain || args.json || !args.activity.is_empty();
-    if args.manage || (output::has_screen() && !is_list) {
+    let is_list = args.plain || args.json || args.limit != MAX_LIMIT || args.cursor.is_some();
+    if args.manage || app::is_wanted(is_list) {
         output::onto_terminal()?;
-        return browse(&home, place, args.all);
+        let view = if args.all { View::History } else { View::Agents };
+        return app::open(&home, Opening { filter: filter(&args), ..Opening::view(view) });
     }
     let mut query = session_query(&args);
     let list = ListKey::of::<ListSessions>(&query);
@@ -110,6 +106,13 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         output::note(format_args!("resume a conversation with `coven spawn --resume ID`"));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The filters of the command line as the filter of the app's list.
+fn filter(args: &Args) -> String {
+    let activities = args.activity.iter().map(|activity| activity.as_str());
+    let words = args.harness.iter().chain(&args.status).map(String::as_str).chain(activities);
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the conversations that match the filters.
@@ -158,59 +161,4 @@ fn sessions(home: &Home, args: &Args, query: &ListSessionsQuery) -> Result<Vec<u
         return Ok(sessions_list::EMPTY.to_vec());
     }
     quick_get(home, ListSessions::request().query(query))
-}
-
-/// Runs the browser and the actions chosen in it, until the user quits.
-fn browse(home: &Home, place: &Place, include_archived: bool) -> Result<ExitCode, Failure> {
-    // The browser connects by itself. This starts the daemon before the screen opens, so that its errors are readable.
-    block_on(DaemonClient::open(home))?;
-    let mut options = BrowseOptions {
-        socket: home.socket()?,
-        own_session: own_session::id(),
-        include_archived,
-        rings: inbox_alerts::is_bell_enabled(home),
-        conversations: Some(Conversations::locate()),
-        ..BrowseOptions::default()
-    };
-    loop {
-        match tui::browse(&mut options)? {
-            tui::Outcome::Quit => return Ok(ExitCode::SUCCESS),
-            tui::Outcome::Attach(id) => {
-                match attach::open(home, &id, Options { start: Start::Screen, is_read_only: false }) {
-                    Ok(AttachOutcome::Detached) => {}
-                    Ok(AttachOutcome::Signalled(signal)) => return Ok(attach_verb::signal_code(signal)),
-                    Ok(AttachOutcome::Exited(_) | AttachOutcome::Shown) => wait_for_key("the sessions")?,
-                    Err(failure) => show_failure(&failure)?,
-                }
-            }
-            tui::Outcome::Replay(id) => match replay::play(home, &id) {
-                Ok(()) => wait_for_key("the sessions")?,
-                Err(failure) => show_failure(&failure)?,
-            },
-            tui::Outcome::Resume(id) => {
-                if let Err(failure) = spawn::resume(place, id) {
-                    show_failure(&failure)?;
-                }
-            }
-            tui::Outcome::Summon(id) => match summon::summon(home, &id, false) {
-                Ok(_) => wait_for_key("the sessions")?,
-                Err(failure) => show_failure(&failure)?,
-            },
-        }
-    }
-}
-
-/// Shows a failure before the browser opens again.
-fn show_failure(failure: &Failure) -> Result<(), Failure> {
-    failure::print_error(&failure.sentence());
-    wait_for_key("the sessions")
-}
-
-/// Waits for a key, so that the user can read the output before the next screen hides it.
-pub fn wait_for_key(to: &str) -> Result<(), Failure> {
-    output::note(format_args!("[press any key to return to {to}]"));
-    let _raw = RawMode::enter(std::io::stdin()).map_err(Failure::Terminal)?;
-    let mut typed = [0; 256];
-    read_typed(&mut typed, Duration::from_secs(86_400));
-    Ok(())
 }

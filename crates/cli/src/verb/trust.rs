@@ -20,7 +20,7 @@ use crate::table::Table;
 use crate::trust_prompt::{self, Others, Request};
 use crate::{format, output};
 
-/// Trusts state and settings that came with a repository or archive, after showing the commands that they run
+/// Trusts state and settings that came with a repository, after showing what they run
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven trust                    shows what would run in this project and asks
