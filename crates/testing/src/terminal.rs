@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use coven_screen::Screen;
+use coven_screen::{Screen, Span};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
@@ -77,6 +77,11 @@ impl TestTerminal {
         self.shown().screen.text()
     }
 
+    /// Returns the rows of the screen with their styles.
+    pub fn rows(&self) -> Vec<Vec<Span>> {
+        self.shown().screen.rows()
+    }
+
     /// Returns all output of the program.
     pub fn bytes(&self) -> Vec<u8> {
         self.shown().bytes.clone()
@@ -100,6 +105,13 @@ impl TestTerminal {
     #[track_caller]
     pub fn wait_until_hidden(&self, text: &str) -> String {
         self.wait_for_screen(&format!("the screen hides {text:?}"), |screen| !screen.contains(text))
+    }
+
+    /// Waits until the last row says that the app is connected to the daemon, and returns the screen.
+    #[track_caller]
+    pub fn wait_until_live(&self) -> String {
+        let is_live = |screen: &str| screen.lines().last().is_some_and(|row| row.trim_end().ends_with(" live"));
+        self.wait_for_screen("the app is live", is_live)
     }
 
     #[track_caller]

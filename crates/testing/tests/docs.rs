@@ -7,6 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use coven_app::Keymap;
+use coven_app::frame::keymap::{Action, Context};
 use coven_domain::agent::AgentState;
 use coven_domain::conversation::ConversationState;
 use coven_domain::event::KINDS;
@@ -79,6 +81,31 @@ fn openapi() {
 #[test]
 fn config_schema() {
     assert_up_to_date("config.schema.json", &coven_host::config::schema());
+}
+
+#[test]
+fn keys() {
+    let keymap = Keymap::default();
+    let mut text =
+        "# Keys of the app\n\nThe action is the name under `app.keys` in the config: see [app.md](../app.md).\n"
+            .to_owned();
+    let every = keymap.actions(Context::List);
+    let views = [
+        ("In every view", Context::List),
+        ("Agents", Context::Agents),
+        ("Inbox", Context::Inbox),
+        ("Board", Context::Board),
+        ("History", Context::History),
+    ];
+    for (heading, view) in views {
+        text.push_str(&format!("\n## {heading}\n\n| keys | action | what it does |\n|---|---|---|\n"));
+        let own = |action: &(Action, String, &str)| view == Context::List || !every.contains(action);
+        for (action, keys, help) in keymap.actions(view).into_iter().filter(own) {
+            let keys: Vec<String> = keys.split(' ').map(|key| format!("`{}`", key.replace('|', "\\|"))).collect();
+            text.push_str(&format!("| {} | `{action}` | {help} |\n", keys.join(" ")));
+        }
+    }
+    assert_up_to_date("keys.md", &text);
 }
 
 #[test]
@@ -166,7 +193,9 @@ fn command_line() {
 
 /// Appends the help of a verb and of its subcommands.
 fn describe(out: &mut String, verbs: &[&str]) {
-    let output = Command::new(program::coven()).args(verbs).arg("--help").env_clear().output().expect("coven runs");
+    // The short help of `coven` itself does not list every verb.
+    let line = if verbs.is_empty() { vec!["help", "--all"] } else { [verbs, &["--help"]].concat() };
+    let output = Command::new(program::coven()).args(line).env_clear().output().expect("coven runs");
     let help = String::from_utf8(output.stdout).expect("text");
     assert!(output.status.success(), "{verbs:?}: {help}");
     let name = [&["coven"], verbs].concat().join(" ");

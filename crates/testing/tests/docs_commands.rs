@@ -55,9 +55,17 @@ case " $* " in
 esac
 "#;
 
+/// Keys that leave a program on a terminal.
+const DETACH: &str = "\x1c";
+const QUIT: &str = "q";
+/// Back to the list of the app, and out of it.
+const LEAVE_CONVERSATION: &str = "\x1cq";
+
 /// Commands that must run before a line of a page: the page, the line, and the command.
-const GIVEN: [(&str, &str, &str); 1] =
-    [("docs/acp.md", "coven inbox answer ITEM allow", "coven run gemini --acp --background 'permit write a file'")];
+const GIVEN: [(&str, &str, &str); 2] = [
+    ("docs/acp.md", "coven inbox answer ITEM allow", "coven run gemini --acp --background 'permit write a file'"),
+    ("docs/app.md", "coven chat SESSION", "coven run gemini --acp --background hello"),
+];
 
 macro_rules! pages {
     ($($test:ident: $page:literal,)*) => {
@@ -70,6 +78,7 @@ pages! {
     readme: "README.md",
     contributing: "CONTRIBUTING.md",
     acp: "docs/acp.md",
+    app: "docs/app.md",
     harnesses: "docs/harnesses.md",
     benchmarks: "docs/benchmarks.md",
     config: "docs/config.md",
@@ -400,8 +409,18 @@ impl Page {
         wait_until(&format!("{}: {line:?} takes over the terminal or ends", self.name), || {
             terminal.has_ended() || terminal.is_raw()
         });
-        if !terminal.has_ended() {
-            terminal.type_keys(keys);
+        match keys {
+            // An app that is still opening may drop the key.
+            QUIT => wait_until(&format!("{}: {line:?} ends", self.name), || {
+                terminal.type_keys(keys);
+                terminal.has_ended()
+            }),
+            LEAVE_CONVERSATION => {
+                terminal.wait_for_text("ctrl-\\ list");
+                terminal.type_keys(keys);
+            }
+            _ if terminal.has_ended() => {}
+            _ => terminal.type_keys(keys),
         }
         let code = terminal.wait();
         assert_eq!(code, 0, "{}: {line:?} failed: {}", self.name, terminal.text());
@@ -450,12 +469,13 @@ fn leave_keys(command: &str) -> Option<&'static str> {
         return None;
     }
     let has = |flag: &str| words.contains(&flag);
-    let (detach, end_of_input) = ("\x1c", "\x04");
     match words.get(1).copied() {
         Some("run") if has("--background") || has("--detach") || has("--json") => None,
-        Some("run") if has("--acp") => Some(end_of_input),
-        Some("run" | "attach") => Some(detach),
-        Some("chat") => Some(end_of_input),
+        Some("run") if has("--acp") => Some(LEAVE_CONVERSATION),
+        Some("run" | "attach") => Some(DETACH),
+        Some("chat") => Some(LEAVE_CONVERSATION),
+        None => Some(QUIT),
+        Some("sessions" | "board" | "inbox" | "answer") if words.len() == 2 => Some(QUIT),
         _ => None,
     }
 }

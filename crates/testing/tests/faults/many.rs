@@ -3,7 +3,7 @@
 use coven_api::List;
 use coven_domain::session::{ProcessIdentity, Session, SessionState};
 use coven_testing::records::SessionRecord;
-use coven_testing::{TestHome, TestTerminal, check_invariants, samples, wait_until};
+use coven_testing::{TestHome, TestTerminal, check_invariants, eventually, samples, wait_until};
 
 #[test]
 fn a_thousand_finished_sessions_are_listed_paged_and_browsed() {
@@ -29,10 +29,18 @@ fn a_thousand_finished_sessions_are_listed_paged_and_browsed() {
     }
     assert_eq!(paged, all);
     assert_eq!(home.health().sessions_total, 1000);
-    let mut terminal = TestTerminal::open(&home, &["sessions"]);
+    let mut terminal = TestTerminal::with_size(&home, &["sessions"], 24, 120);
     terminal.wait_for_text("session 999");
-    terminal.type_keys("G");
-    terminal.wait_for_text("session 0 ");
+    terminal.wait_for_text("finished 1000");
+    terminal.wait_until_live();
+    // The other views and lists show the newest; the history reads on at its end.
+    terminal.type_keys("H");
+    terminal.wait_for_text("[History]");
+    terminal.wait_for_text("session 999");
+    eventually("the oldest session is shown", || {
+        terminal.type_keys("G");
+        terminal.text().contains("session 0 ").then_some(())
+    });
     terminal.type_keys("q");
     assert_eq!(terminal.wait(), 0);
 }

@@ -1,9 +1,10 @@
-//! The task board: `coven board` on a terminal, as text and as JSON.
+//! The task board: in the app, as text and as JSON.
 
 use std::fs;
 use std::process::Command;
 
-use coven_testing::{TestHome, TestTerminal};
+use coven_testing::process::kill_hard;
+use coven_testing::{TestHome, TestTerminal, wait_until};
 use serde_json::Value;
 
 const WORKFLOW: &str = "steps:
@@ -63,25 +64,26 @@ fn a_task_is_started_reviewed_and_merged_with_keys() {
     let second = add(&home, &["Write docs", "--depends-on", &first]);
 
     let mut terminal = TestTerminal::with_size(&home, &["board"], 35, 130);
-    for text in ["Fix the parser", &second[..8], "waits", "1 ready"] {
+    for text in ["[Board]", "open 2", "Fix the parser", &second[..8], "waits for a task"] {
         terminal.wait_for_text(text);
     }
-    terminal.wait_for_text("open 2");
-    terminal.type_keys("a");
-    terminal.wait_for_text("approve is not possible: the task is open");
+    terminal.wait_until_live();
     terminal.type_keys("s");
     terminal.wait_for_text("pending merge 1");
-    terminal.wait_for_text("waits for review");
-    terminal.type_keys("d");
+    terminal.wait_for_text("to review");
+    terminal.wait_for_text("Inbox 1");
+    terminal.type_keys("\r");
     terminal.wait_for_text("+made");
+    terminal.type_keys("p");
+    terminal.wait_for_text("approve and merge?");
+    terminal.type_keys("y");
+    terminal.wait_for_text("merged into");
     terminal.type_keys("q");
-    terminal.wait_until_hidden("+made");
-    terminal.type_keys("a");
     terminal.wait_for_text("closed 1");
     terminal.wait_for_text("open 1");
-    terminal.wait_for_text("pending merge 0");
     // The dependent task can be started now.
-    terminal.wait_until_hidden("waits");
+    terminal.wait_until_hidden("waits for a task");
+    terminal.wait_until_hidden("Inbox 1");
     terminal.type_keys("q");
     assert_eq!(terminal.wait(), 0);
     terminal.assert_settings_restored();
@@ -94,62 +96,78 @@ fn a_task_is_started_reviewed_and_merged_with_keys() {
 fn a_task_is_created_started_blocked_and_unblocked_with_keys() {
     let home = home();
     let mut terminal = TestTerminal::with_size(&home, &["board"], 24, 80);
-    terminal.wait_for_text("No tasks yet.");
-    terminal.type_keys("nGrind it");
-    terminal.wait_for_text("Grind it");
-    // Six fields down to the workflow.
-    terminal.type_keys("\t\t\t\t\t\twaiting\r");
+    terminal.wait_for_text("no tasks yet; o makes one");
+    terminal.wait_until_live();
+    terminal.type_keys("o");
+    terminal.wait_for_text("new task");
+    terminal.type_keys("Read it\r");
+    terminal.wait_for_text("made the task Read it");
     terminal.wait_for_text("open 1");
+    add(&home, &["Grind it", "--workflow", "waiting"]);
+    terminal.wait_for_text("open 2");
+    terminal.type_keys("G");
+    terminal.wait_for_text("▌Grind it");
     terminal.type_keys("s");
-    terminal.wait_for_text("› still grinding");
+    terminal.wait_for_text("in progress 1");
     terminal.resize(15, 50);
-    // A narrow board is one list without empty columns.
-    terminal.wait_until_hidden("pending merge");
-    // The right end of the header: the board itself has painted the new size and reads keys again.
-    terminal.wait_for_text("live");
+    // A narrow board is one list.
+    terminal.wait_for_text("[Board]");
+    terminal.wait_until_hidden("Inbox");
+    terminal.wait_until_live();
     terminal.type_keys("\r");
-    terminal.wait_for_text("status      in_progress");
+    terminal.wait_for_text("in progress ·");
     terminal.type_keys("\x1b");
-    terminal.wait_until_hidden("status      in_progress");
+    terminal.wait_until_hidden("in progress ·");
     terminal.type_keys("b");
-    terminal.wait_for_text("Why?");
+    terminal.wait_for_text("block the task, because");
     terminal.type_keys("too loud\r");
     terminal.wait_for_text("blocked 1");
-    terminal.wait_for_text("too loud");
     terminal.type_keys("u");
-    terminal.wait_for_text("open 1");
+    terminal.wait_for_text("open 2");
     terminal.type_keys("/nothing\r");
-    terminal.wait_for_text("Nothing matches");
+    terminal.wait_for_text("no task matches the filter");
     terminal.type_keys("\x03");
     assert_eq!(terminal.wait(), 0);
     terminal.assert_settings_restored();
+    let tasks: Value = home.json(&["board", "--json"]);
+    let reasons = tasks["open"].as_array().expect("a list").iter().map(|card| card["task"]["reason"].clone());
+    assert_eq!(reasons.collect::<Vec<_>>(), [Value::Null, Value::Null]);
 }
 
 #[test]
-fn a_terminal_is_answered_and_its_work_rejected_and_closed_in_the_inbox() {
+fn a_terminal_is_answered_and_its_work_rejected_and_closed_with_keys() {
     let home = home();
     let id = add(&home, &["Greet", "--workflow", "asking"]);
-    let mut terminal = TestTerminal::with_size(&home, &["board"], 24, 80);
+    let mut terminal = TestTerminal::with_size(&home, &["board"], 24, 120);
     terminal.wait_for_text("open 1");
+    terminal.wait_until_live();
     terminal.type_keys("s");
-    terminal.wait_for_text("?1 asked");
-    terminal.type_keys("i\r");
-    terminal.wait_for_text("types the line into its terminal");
+    terminal.wait_for_text("Inbox 1");
+    terminal.type_keys("I");
+    terminal.wait_for_text("[Inbox] 1");
+    terminal.wait_for_text("name?");
+    terminal.type_keys("\r");
+    terminal.wait_for_text("Enter sends");
     terminal.type_keys("me\r");
-    terminal.wait_for_text("review: Greet");
+    terminal.wait_for_text("hello me");
     let made = home.path().join("worktrees").join(&id).join("made.txt");
     assert_eq!(fs::read_to_string(made).expect("file exists"), "hello me\n");
-    // The board ignores a digit right after the list has changed, unless the user moves the selection.
-    terminal.type_keys("k2");
-    terminal.wait_for_text("What is wrong?");
+    terminal.type_keys("\r");
+    terminal.wait_for_text("R reject");
+    terminal.type_keys("R");
+    terminal.wait_for_text("reject: what to change?");
     terminal.type_keys("too short\r");
-    terminal.wait_for_text("blocked: Greet · too short");
-    terminal.type_keys("3");
-    terminal.wait_for_text("Why, if there is a reason?");
+    terminal.wait_for_text("reason: too short");
+    terminal.type_keys("q");
+    terminal.wait_for_text("? help");
+    terminal.type_keys("B");
+    terminal.wait_for_text("blocked 1");
+    terminal.type_keys("e");
+    terminal.wait_for_text("close the task, because");
     terminal.type_keys("never mind\r");
-    terminal.wait_for_text("Nothing waits for you.");
-    terminal.type_keys("\x1b");
-    terminal.wait_until_hidden("Nothing waits for you.");
+    terminal.wait_for_text("closed 1");
+    terminal.type_keys("I");
+    terminal.wait_for_text("nothing needs you");
     terminal.type_keys("q");
     assert_eq!(terminal.wait(), 0);
     let task: Value = home.json(&["task", "show", &id, "--json"]);
@@ -157,18 +175,27 @@ fn a_terminal_is_answered_and_its_work_rejected_and_closed_in_the_inbox() {
 }
 
 #[test]
-fn a_key_restarts_a_dead_daemon() {
+fn the_app_starts_a_killed_daemon_again_and_shows_what_is_new() {
     let home = home();
     add(&home, &["Greet", "--workflow", "asking"]);
-    let mut terminal = TestTerminal::with_size(&home, &["board"], 24, 100);
+    let mut terminal = TestTerminal::with_size(&home, &["board"], 24, 120);
     terminal.wait_for_text("open 1");
-    home.kill_daemon();
-    terminal.wait_for_text("retrying");
+    terminal.wait_until_live();
+    let killed = home.health().pid;
+
+    kill_hard(killed);
+
+    wait_until("the app starts a daemon", || !home.daemons().is_empty() && !home.daemons().contains(&killed));
+    add(&home, &["Say bye"]);
+    terminal.wait_for_text("open 2");
+    terminal.wait_until_live();
+    terminal.type_keys("g");
+    terminal.wait_for_text("▌Greet");
     terminal.type_keys("s");
-    terminal.wait_for_text("?1 asked");
-    terminal.wait_for_text("live");
+    terminal.wait_for_text("Inbox 1");
     terminal.type_keys("q");
     assert_eq!(terminal.wait(), 0);
+    terminal.assert_settings_restored();
 }
 
 #[test]

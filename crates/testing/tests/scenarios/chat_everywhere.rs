@@ -1,8 +1,8 @@
-//! Conversations in the session list, the browser, the API and exports, which only read them.
+//! Conversations in the session list, the API and exports, which only read them.
 
 use std::fs;
 
-use coven_testing::{TestHome, TestTerminal};
+use coven_testing::TestHome;
 use hyper::Method;
 use serde_json::{Value, json};
 
@@ -140,28 +140,4 @@ fn a_damaged_conversation_is_not_exported_in_part() {
     let message = home.coven(&["export", "s", "--output", &out.display().to_string()]).expect_failure(1);
     assert!(message.contains("is damaged") && message.contains("coven spawn --resume s --recover"), "{message}");
     assert!(!out.exists());
-}
-
-#[test]
-fn the_browser_shows_and_resumes_a_conversation() {
-    let home = home_with_both();
-    let mut terminal = TestTerminal::open(&home, &["sessions"]);
-    terminal.wait_for_text("1 session · 1 conversation");
-    terminal.wait_for_text("talk-1: conversation, 2 turns");
-    terminal.wait_for_text("read 11: world");
-    // The keys of sessions do not work on a conversation.
-    terminal.type_keys("x");
-    terminal.wait_for_text("conversations are only read here");
-    terminal.type_keys("\r");
-    terminal.wait_for_text("spawn>");
-    terminal.type_keys("again\r");
-    terminal.wait_for_text(": again");
-    terminal.type_keys("/exit\r");
-    terminal.wait_for_text("talk-1: conversation, 4 turns");
-    terminal.type_keys("q");
-    assert_eq!(terminal.wait(), 0);
-    assert_eq!(
-        spawn(&home, &["--list-sessions", "--json"], "").expect_success().matches("\"turn_count\": 4").count(),
-        1
-    );
 }

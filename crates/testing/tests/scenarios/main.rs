@@ -6,7 +6,7 @@ mod activity_views;
 mod advice;
 mod agent;
 mod agent_args;
-mod answer_screen;
+mod app;
 mod ask_verbs;
 mod board;
 mod chat;

@@ -69,7 +69,8 @@ fn the_question_of_the_demo_times_out_and_late_keys_are_not_shown() {
     let log = home.log_text(&id);
     assert!(!log.contains("late"), "{log}");
     // The full path is printed because `coven` is not on PATH.
-    assert!(log.contains(&format!("{} replay", coven_testing::program::coven().display())), "{log}");
+    let program = coven_testing::program::coven().display().to_string();
+    assert!(log.contains(&format!("{program} replay\r\n  and all sessions with\r\n  {program}\r\n")), "{log}");
 }
 
 #[test]

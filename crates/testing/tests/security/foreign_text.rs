@@ -34,21 +34,46 @@ fn foreign_text_is_shown_without_control_characters() {
     assert_harmless(&home.coven(&["daemon", "restart"]));
 }
 
+/// Puts a question of another tool whose texts have control characters into the folder of question sets.
+fn put_question(home: &TestHome) {
+    let id = "00000001-0000-4000-8000-000000000001";
+    let now = coven_holder::clock::now();
+    let question = json!({"title": CONTROL_TEXT, "prompt": CONTROL_TEXT, "options": [{"label": CONTROL_TEXT}]});
+    let request = json!({"sessionId": id, "questions": [question], "timestamp": now, "status": "pending"});
+    let status =
+        json!({"sessionId": id, "status": "pending", "createdAt": now, "lastModified": now, "totalQuestions": 1});
+    let folder = home.user().join(".local/share/auq/sessions").join(id);
+    fs::create_dir_all(&folder).expect("disk has space");
+    fs::write(folder.join("request.json"), request.to_string()).expect("disk has space");
+    fs::write(folder.join("status.json"), status.to_string()).expect("disk has space");
+}
+
 #[test]
-fn the_preview_in_the_session_browser_omits_direction_marks() {
-    let home = TestHome::started();
-    let id = home.launch("say before\u{202e}after ;; hang").id;
-    home.wait_for_output(&id, "after");
-    let terminal = TestTerminal::with_size(&home, &["sessions"], 24, 120);
+fn the_app_shows_output_and_questions_without_control_characters() {
+    let home = TestHome::new();
+    put_question(&home);
+    home.start();
+    let id = home.launch("say before\u{202e}after ;; raw \\e]0;owned-title\\a ;; say done ;; hang").id;
+    home.wait_for_output(&id, "done");
+    let mut terminal = TestTerminal::with_size(&home, &["sessions"], 24, 120);
+    terminal.wait_for_text("Inbox 1");
+    terminal.wait_until_live();
     terminal.wait_for_text("beforeafter");
+    terminal.type_keys("I");
+    terminal.wait_for_text("[Inbox] 1");
+    terminal.wait_for_text("1 ( ) owned");
+    terminal.type_keys("q");
+    assert_eq!(terminal.wait(), 0);
     let shown = String::from_utf8_lossy(&terminal.bytes()).into_owned();
-    assert!(!shown.contains('\u{202e}'), "{shown:?}");
+    for unwanted in ["\u{202e}", "\u{9b}", "\u{1b}]0;"] {
+        assert!(!shown.contains(unwanted), "{unwanted:?} in {shown:?}");
+    }
 }
 
 /// Runs the command with input from /dev/null and output to the terminal.
-fn without_input(home: &TestHome, verb: &str) -> TestTerminal {
+fn without_input(home: &TestHome, args: &[&str]) -> TestTerminal {
     let mut shell = Command::new("/bin/sh");
-    shell.args(["-c", "exec \"$0\" \"$1\" < /dev/null"]).arg(program::coven()).arg(verb);
+    shell.args(["-c", "exec \"$0\" \"$@\" < /dev/null"]).arg(program::coven()).args(args);
     shell.env_clear().envs(home.variables()).current_dir(home.project());
     TestTerminal::run(shell, 24, 80)
 }
@@ -56,11 +81,11 @@ fn without_input(home: &TestHome, verb: &str) -> TestTerminal {
 #[test]
 fn screen_commands_print_and_exit_if_stdin_is_not_a_terminal() {
     let home = TestHome::started();
-    for verb in ["sessions", "board", "answer", "inbox"] {
-        let mut terminal = without_input(&home, verb);
-        assert_eq!(terminal.wait(), 0, "{verb}: {}", terminal.text());
+    for args in [&[][..], &["sessions"], &["board"], &["answer"], &["inbox"]] {
+        let mut terminal = without_input(&home, args);
+        assert_eq!(terminal.wait(), 0, "{args:?}: {}", terminal.text());
         let shown = String::from_utf8_lossy(&terminal.bytes()).into_owned();
-        assert!(!shown.contains("\u{1b}[?1049h"), "{verb} opened a screen: {shown:?}");
+        assert!(!shown.contains("\u{1b}[?1049h"), "{args:?} opened a screen: {shown:?}");
     }
 }
 
@@ -68,10 +93,10 @@ fn screen_commands_print_and_exit_if_stdin_is_not_a_terminal() {
 fn a_dumb_terminal_gets_plain_text() {
     let mut home = TestHome::started();
     home.env.push(("TERM".to_owned(), "dumb".to_owned()));
-    for verb in ["sessions", "board", "answer", "inbox"] {
-        let mut terminal = TestTerminal::open(&home, &[verb]);
-        assert_eq!(terminal.wait(), 0, "{verb}: {}", terminal.text());
+    for args in [&[][..], &["sessions"], &["board"], &["answer"], &["inbox"]] {
+        let mut terminal = TestTerminal::open(&home, args);
+        assert_eq!(terminal.wait(), 0, "{args:?}: {}", terminal.text());
         let shown = String::from_utf8_lossy(&terminal.bytes()).into_owned();
-        assert!(!shown.contains('\u{1b}'), "{verb}: {shown:?}");
+        assert!(!shown.contains('\u{1b}'), "{args:?}: {shown:?}");
     }
 }

@@ -99,18 +99,18 @@ fn a_session_on_a_terminal_is_not_announced_until_the_terminal_leaves() {
     home.start();
     let shown = converse(&home, "Shown", "hello");
     wait_for(&home, &shown, Activity::Idle);
-    let mut terminal = TestTerminal::open(&home, &["attach", &shown]);
+    let mut terminal = TestTerminal::with_size(&home, &["attach", &shown], 24, 120);
     wait_until("the daemon knows that it is shown", || !activity(&home, &shown).unseen);
     home.prompt(&shown, "permit touch x");
     terminal.wait_for_text("touch x");
     let other = converse(&home, "Other", "permit touch y");
     let all = wait_until_told(&home, 1);
     assert_eq!((all.len(), &all[0]["session"]["id"]), (1, &json!(other)), "the terminal shows the first need");
-    // Ctrl-D detaches from a conversation.
     let item = home.wait_for_request(&shown).id;
     home.coven(&["inbox", "answer", &item, "allow"]).expect_success();
     wait_for(&home, &shown, Activity::Idle);
-    terminal.type_keys("\u{4}");
+    // Back to the list of the app, and out of it.
+    terminal.type_keys("\x1cq");
     assert_eq!(terminal.wait(), 0);
 
     home.prompt(&shown, "permit touch z");

@@ -49,9 +49,9 @@ fn attach_needs_me_opens_the_session_that_has_waited_longest() {
     std::fs::write(home.project().join("go"), "").expect("disk has space");
     wait_for(&home, &newer, Activity::Permission);
 
-    let terminal = TestTerminal::open(&home, &["attach", "--needs-me"]);
+    let terminal = TestTerminal::with_size(&home, &["attach", "--needs-me"], 24, 120);
 
-    terminal.wait_for_text("touch first");
+    terminal.wait_for_text("wants to run: touch first");
     terminal.hang_up();
 }
 
@@ -66,7 +66,7 @@ fn a_terminal_that_shows_the_session_clears_unseen_and_a_program_does_not() {
     home.coven(&["sessions"]).expect_success();
     assert!(is_unseen(), "a list does not show the session");
 
-    let terminal = TestTerminal::open(&home, &["attach", &id]);
+    let terminal = TestTerminal::with_size(&home, &["attach", &id], 24, 120);
     wait_until("the session is seen", || !is_unseen());
     home.prompt(&id, "permit touch x");
     let shown: ActivityResponse = eventually("the agent asks", || {

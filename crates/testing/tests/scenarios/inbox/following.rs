@@ -104,16 +104,21 @@ fn following_rings_for_new_items_and_not_for_pending_ones() {
 }
 
 #[test]
-fn the_browser_rings_and_shows_a_new_item() {
+fn the_app_rings_for_new_items_and_not_for_pending_ones() {
     let home = TestHome::started();
     home.launch_with(json!({ "harness": "claude", "prompt": "hang", "title": "Fix the parser" }));
-    let mut terminal = TestTerminal::open(&home, &["sessions"]);
+    ask(&home, "First?");
+    let mut terminal = TestTerminal::with_size(&home, &["sessions"], 24, 120);
     terminal.wait_for_text("Fix the parser");
+    terminal.wait_for_text("Inbox 1");
+    terminal.wait_until_live();
     assert!(!terminal.bytes().contains(&0x07));
 
     ask(&home, "Which one?");
 
-    terminal.wait_for_text("an agent asks: Which one?");
+    terminal.wait_for_text("needs you 2");
+    terminal.wait_for_text("Inbox 2");
+    terminal.wait_for_text("Which one?");
     wait_until("the terminal rings", || terminal.bytes().contains(&0x07));
     terminal.type_keys("q");
     assert_eq!(terminal.wait(), 0);
@@ -122,27 +127,24 @@ fn the_browser_rings_and_shows_a_new_item() {
 #[test]
 fn no_terminal_rings_if_the_bell_is_disabled() {
     let home = TestHome::started_with(json!({ "notifications": { "bell": false } }));
-    home.launch_with(json!({ "harness": "claude", "prompt": "hang", "title": "Fix the parser" }));
     let first = ask(&home, "First?");
     let following = TestTerminal::open(&home, &["inbox", "--follow"]);
     following.wait_for_text(&format!("+ {}", &first[..8]));
-    let mut browser = TestTerminal::open(&home, &["sessions"]);
-    browser.wait_for_text("Fix the parser");
-    let mut answering = TestTerminal::open(&home, &["answer"]);
-    answering.wait_for_text("First?");
+    let mut app = TestTerminal::with_size(&home, &["answer"], 24, 120);
+    app.wait_for_text("[Inbox] 1");
+    app.wait_until_live();
 
     let second = ask(&home, "Second?");
 
     following.wait_for_text(&format!("+ {}", &second[..8]));
-    browser.wait_for_text("asks: Second?");
+    app.wait_for_text("[Inbox] 2");
     home.coven(&["answer", &second, "--option", "A"]).expect_success();
-    // A bell would precede this line.
+    // A bell would precede these.
     following.wait_for_text("Second?  answered: A");
-    browser.type_keys("q");
-    assert_eq!(browser.wait(), 0);
-    answering.type_keys("q");
-    assert_eq!(answering.wait(), 0);
-    for terminal in [&following, &browser, &answering] {
+    app.wait_for_text("[Inbox] 1");
+    app.type_keys("q");
+    assert_eq!(app.wait(), 0);
+    for terminal in [&following, &app] {
         assert!(!terminal.bytes().contains(&0x07), "{}", terminal.text());
     }
 }

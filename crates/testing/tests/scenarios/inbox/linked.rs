@@ -71,23 +71,35 @@ fn permission_requests_and_question_sets_are_one_list_oldest_first() {
 }
 
 #[test]
-fn the_chat_rings_for_a_question_set_and_only_asks_permission_requests() {
+fn a_conversation_in_the_app_shows_its_permission_request_and_rings_for_any_item() {
     let home = TestHome::started_with_agent(json!({}));
     let session = home.open(&home.make_repo("app")).id;
     home.wait_for_rest(&session);
-    let mut terminal = TestTerminal::open(&home, &["chat", &session[..8]]);
-    terminal.wait_for_text("/help shows the keys");
-
+    let first = ask(&home, "First?");
+    let mut terminal = TestTerminal::with_size(&home, &["chat", &session[..8]], 24, 120);
+    terminal.wait_for_text("Inbox 1");
+    terminal.wait_until_live();
+    // The conversation has the focus.
+    terminal.wait_for_text("Enter send");
     assert!(!terminal.bytes().contains(&0x07), "no new item yet");
 
-    let id = ask(&home, "Elsewhere?");
-
-    terminal.wait_for_text(&format!("somebody asks: Elsewhere? — coven answer ({})", &id[..8]));
+    home.coven(&["answer", &first, "--option", "A"]).expect_success();
+    terminal.wait_until_hidden("Inbox 1");
+    ask(&home, "Elsewhere?");
+    terminal.wait_for_text("Inbox 1");
     wait_until("the terminal rings", || terminal.bytes().contains(&0x07));
-    home.prompt(&session, "permit touch x");
-    terminal.wait_for_text("a allow · d deny");
-    home.coven(&["inbox", "answer", &home.wait_for_request(&session).id, "allow"]).expect_success();
+    terminal.type_keys("permit touch x\r");
+    terminal.wait_for_text("wants permission:");
+    terminal.wait_for_text("Inbox 2");
+    // Typed text goes to the agent; the keys of permissions work in the list.
+    terminal.type_keys("\x1c");
+    terminal.wait_for_text("y allow");
+    wait_until("the permission is answered with one key", || {
+        terminal.type_keys("y");
+        home.inbox("").len() == 1
+    });
     home.wait_for_text(&session, "chose:");
-    terminal.type_keys("\x04");
+    terminal.wait_for_text("Inbox 1");
+    terminal.type_keys("q");
     assert_eq!(terminal.wait(), 0);
 }

@@ -4,6 +4,7 @@ mod answering;
 mod broken;
 mod events;
 mod following;
+mod form;
 mod hook_request;
 mod linked;
 mod notifying;

@@ -1,8 +1,8 @@
 //! LIFE: sessions of agents in a terminal.
 
+mod app;
 mod archive;
 mod attach;
-mod browser;
 mod control;
 mod detached;
 mod launch;

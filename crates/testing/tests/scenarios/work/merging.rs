@@ -123,7 +123,7 @@ fn the_inbox_shows_the_files_and_the_full_worktree_path_of_a_conflict() {
 
     let shown = home.coven(&["inbox", "show", &id]).expect_success();
     assert!(shown.contains("a.txt") && shown.contains(&worktree), "{shown}");
-    let mut terminal = TestTerminal::with_size(&home, &["inbox"], 40, 60);
+    let mut terminal = TestTerminal::with_size(&home, &["inbox", "--plain"], 40, 60);
     assert_eq!(terminal.wait(), 0);
     wait_until("the list shows the full path of the worktree", || {
         String::from_utf8_lossy(&terminal.bytes()).contains(&worktree)
