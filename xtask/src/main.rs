@@ -1,4 +1,4 @@
-//! Tasks for developers and CI: `cargo xtask test | docs | man | prose | bench | fuzz | soak | upgrade | real-agents`.
+//! Tasks for developers and CI: `cargo xtask test | docs | man | pictures | prose | bench | fuzz | soak | upgrade | real-agents`.
 
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
@@ -29,6 +29,8 @@ enum Task {
     Docs,
     /// Writes a manual page per command.
     Man(man::ManArgs),
+    /// Draws the pictures of the app for the documents, from the real binary.
+    Pictures,
     /// Counts unclear wordings and names the files with the most of them.
     Prose(prose::ProseArgs),
     /// Measures the figures of docs/benchmarks.md.
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         Task::Test(args) => test::run(&args),
         Task::Docs => docs::run(),
         Task::Man(args) => man::run(&args),
+        Task::Pictures => other::pictures(),
         Task::Prose(args) => prose::run(&args),
         Task::Bench(args) => args.run(&["--release", "--package", "coven-trials"], "bench"),
         Task::Fuzz(args) => args.run(&["--package", "coven-fuzz"], "run"),

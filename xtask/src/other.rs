@@ -12,6 +12,25 @@ pub struct Args {
     args: Vec<OsString>,
 }
 
+/// Builds coven and draws its screens.
+pub fn pictures() -> ExitCode {
+    let steps = [
+        &["build", "--bins", "-p", "coven", "-p", "coven-testing"][..],
+        &["run", "-p", "coven-testing", "--example", "pictures"],
+    ];
+    for step in steps {
+        match Command::new(cargo()).args(step).current_dir(root()).status() {
+            Ok(status) if status.success() => {}
+            Ok(_) => return ExitCode::FAILURE,
+            Err(error) => {
+                eprintln!("xtask: cannot start cargo: {error}");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    ExitCode::SUCCESS
+}
+
 impl Args {
     pub fn run(&self, program: &[&str], task: &str) -> ExitCode {
         let status = Command::new(cargo())

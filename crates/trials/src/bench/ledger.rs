@@ -52,10 +52,23 @@ pub fn session_id(number: u64) -> BenchResult<SessionId> {
     Ok(format!("{:08x}-0000-4000-8000-{number:012x}", number as u32).parse()?)
 }
 
+/// Creates a session that was never launched.
+fn created_session(number: u64) -> BenchResult<Session> {
+    let finished = finished_session(number)?;
+    Ok(Session { state: SessionState::Created, exit_code: None, launching_at: None, ..finished })
+}
+
+pub fn add_sessions(db: &Path, count: u64) -> BenchResult<()> {
+    add(db, (0..count).map(finished_session).collect::<BenchResult<Vec<Session>>>()?)
+}
+
+pub fn add_created_sessions(db: &Path, count: u64) -> BenchResult<()> {
+    add(db, (0..count).map(created_session).collect::<BenchResult<Vec<Session>>>()?)
+}
+
 #[tokio::main(flavor = "current_thread")]
-pub async fn add_sessions(db: &Path, count: u64) -> BenchResult<()> {
+async fn add(db: &Path, sessions: Vec<Session>) -> BenchResult<()> {
     let store = SqliteStore::open(db, coven_server::event::render)?;
-    let sessions = (0..count).map(finished_session).collect::<BenchResult<Vec<Session>>>()?;
     for batch in sessions.chunks(BATCH_SIZE) {
         let mut tx = store.begin().await?;
         for session in batch {

@@ -3,6 +3,7 @@
 mod acp_agent;
 mod activity;
 mod agents;
+mod app;
 mod attach;
 mod capture;
 mod cold_start;
@@ -85,6 +86,7 @@ enum Figure {
     Tasks,
     Wire,
     Activity,
+    App,
 }
 
 /// Settings shared by all figures.
@@ -193,6 +195,7 @@ impl Figure {
             Figure::Tasks => tasks::measure(bench),
             Figure::Wire => wire::measure(bench),
             Figure::Activity => activity::measure(bench),
+            Figure::App => app::measure(bench),
         }
     }
 }

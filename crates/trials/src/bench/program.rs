@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Subcommand;
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
@@ -53,6 +53,9 @@ pub enum Program {
     /// Wait for an answer in a file.
     #[command(hide = true)]
     FileHook { folder: PathBuf },
+    /// Write lines of digits, so many bytes a second.
+    #[command(hide = true)]
+    Paced { bytes_per_second: u64 },
     /// Change the title so many times a second.
     #[command(hide = true)]
     Titles { per_second: u32 },
@@ -71,6 +74,7 @@ impl Program {
             Program::HookTimes { rounds, calls, report } => activity::hook_times(rounds, calls, &report),
             Program::Ask { folder } => activity::ask(&folder),
             Program::FileHook { folder } => activity::file_hook(&folder),
+            Program::Paced { bytes_per_second } => paced(bytes_per_second),
             Program::Titles { per_second } => activity::titles(per_second),
         };
         match outcome {
@@ -129,6 +133,20 @@ fn flood(kind: Kind, bytes: u64, control: Option<PathBuf>) -> BenchResult<()> {
         line.clear();
     }
     Ok(())
+}
+
+fn paced(bytes_per_second: u64) -> BenchResult<()> {
+    const PIECES_PER_SECOND: u64 = 100;
+    let line = b"0123456789012345678901234567890123456789012345678901234567890123456789012345678\n";
+    let piece = line.repeat((bytes_per_second / PIECES_PER_SECOND) as usize / line.len());
+    let mut stdout = io::stdout();
+    let mut due = Instant::now();
+    loop {
+        stdout.write_all(&piece)?;
+        stdout.flush()?;
+        due += Duration::from_secs(1) / PIECES_PER_SECOND as u32;
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+    }
 }
 
 fn drain(argv: &[String]) -> BenchResult<()> {

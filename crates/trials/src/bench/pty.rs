@@ -125,6 +125,10 @@ impl Terminal {
         Ok(())
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn master(&self) -> BenchResult<OwnedFd> {
         Ok(self.master.try_clone()?)
     }
