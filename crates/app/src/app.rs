@@ -39,6 +39,8 @@ use crate::world::{Subject, World};
 /// A conversation on the screen counts as seen for this long, and is reported again in time.
 const LOOK_SECONDS: u64 = 30;
 const LOOK_MILLIS: i64 = 20_000;
+/// How long keys are ignored after the focused thing has gone.
+const LOST_FOCUS_MILLIS: i64 = 1_500;
 /// How long a notice stays if no key is pressed.
 const NOTICE_MILLIS: i64 = 6_000;
 
@@ -173,6 +175,9 @@ pub struct App {
     /// Selected before the lists have arrived.
     wanted: Option<String>,
     is_focus_wanted: bool,
+    /// The user is just opening a pane.
+    is_opening: bool,
+    ignores_keys_until: i64,
     next_id: u32,
     is_dirty: bool,
     /// Items known already, so that the bell rings once for each.
@@ -221,6 +226,8 @@ impl App {
             held_key: None,
             wanted: setup.selected,
             is_focus_wanted: setup.is_focused,
+            is_opening: false,
+            ignores_keys_until: 0,
             next_id: 1,
             is_dirty: true,
             known_needs: None,
@@ -609,8 +616,10 @@ impl App {
 
     /// Makes the content of panes whose subject shows something else now.
     fn refresh_panes(&mut self) {
+        // While the user types into a pane it keeps its subject, whatever happens to the list.
+        let is_typed_into = self.focus == Focus::Pane && self.active == 0 && !self.is_opening;
         let selected = self.selected();
-        if let Some(pane) = self.panes.get_mut(&0) {
+        if let Some(pane) = self.panes.get_mut(&0).filter(|_| !is_typed_into) {
             pane.subject = selected;
         }
         let areas = self.areas();
@@ -625,7 +634,11 @@ impl App {
         let wanted: Vec<(usize, ContentKind)> = self.panes.iter().map(kind).collect();
         for (id, kind) in wanted {
             if self.panes[&id].kind != kind {
+                let is_typed_into = self.focus == Focus::Pane && self.active == id && !self.is_opening;
                 self.replace_content(id, kind);
+                if is_typed_into {
+                    self.lose_focus();
+                }
             }
         }
         self.look();
@@ -634,6 +647,14 @@ impl App {
     /// The conversations that the daemon takes for visible.
     pub fn looks(&self) -> impl Iterator<Item = SessionId> {
         self.looks.keys().copied()
+    }
+
+    /// What the user typed into is gone. Keys that were meant for it must not act on the list.
+    fn lose_focus(&mut self) {
+        self.blur();
+        self.ignores_keys_until = self.now.as_millis() + LOST_FOCUS_MILLIS;
+        self.problem("what you typed into is gone: it was answered, deleted or started elsewhere");
+        self.refresh_panes();
     }
 
     /// Tells the daemon which conversations are on the screen. Terminals tell it by their subscriptions.
@@ -723,10 +744,6 @@ impl App {
                 }
             }
             _ => {}
-        }
-        // A focused terminal that is replaced, for example by the next row, keeps no focus.
-        if self.focus == Focus::Pane && !self.can_focus() {
-            self.focus = Focus::List;
         }
     }
 

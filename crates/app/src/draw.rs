@@ -18,6 +18,7 @@ use crate::setup::View;
 use crate::view::ListLine;
 use crate::world::Subject;
 
+const MAX_NOTICE_ROWS: usize = 4;
 /// Narrower frames name the active view only, and one key.
 const NARROW_COLS: u16 = 60;
 
@@ -291,7 +292,10 @@ fn draw_header(app: &App, buffer: &mut Buffer, area: Rect, id: usize, pane: &Pan
         pieces.iter_mut().skip(1).for_each(|piece| piece.style = focused);
         canvas::tint(buffer, area, theme.reverse());
     }
-    let right = u16::try_from(text::width(&note)).unwrap_or(0).min(area.width / 2);
+    // What the pane shows matters more than its size.
+    let wide: usize = pieces.iter().take(3).map(|piece| text::width(&piece.text)).sum();
+    let room = usize::from(area.width).saturating_sub(wide + 1);
+    let right = if text::width(&note) <= room { u16::try_from(text::width(&note)).unwrap_or(0) } else { 0 };
     canvas::put_row(buffer, area.x, area.y, area.width.saturating_sub(right + 1), &pieces);
     canvas::put_right(buffer, area.x, area.y, area.width, &text::fit(&note, usize::from(right)), theme.dim());
 }
@@ -356,7 +360,17 @@ fn draw_hints(app: &App, buffer: &mut Buffer, area: Rect) {
     };
     if let Some(notice) = &app.notice {
         let style = if notice.is_problem { theme.bad() } else { theme.need() };
-        canvas::put(buffer, area.x, area.y, room, &notice.text, style);
+        // A long problem takes more rows: its end often says what to do.
+        let rows = text::wrap(&text::line(&notice.text), usize::from(room));
+        let rows = &rows[..rows.len().min(MAX_NOTICE_ROWS)];
+        let last = rows.len().saturating_sub(1);
+        for (nth, row) in rows.iter().enumerate() {
+            let y = area.y.saturating_sub(u16::try_from(last - nth).unwrap_or(0));
+            if nth < last {
+                canvas::clear(buffer, Rect { y, ..area });
+            }
+            canvas::put(buffer, area.x, y, room, row, style);
+        }
     } else if let Some(why) = why {
         canvas::put(buffer, area.x, area.y, room, why, theme.bad());
     } else {
@@ -383,6 +397,9 @@ fn hints(app: &App, room: usize) -> String {
             (None, Content::Conversation(conversation)) => conversation.hints(),
             (None, Content::Task(task)) => task.hints(),
             (None, Content::Form(item)) => app.forms.get(item).map_or("", |form| form.hints()).to_owned(),
+            (None, Content::Terminal(terminal)) if terminal.exit.is_some() => {
+                "this session has ended  [ scroll  p replay  q list".to_owned()
+            }
             (None, Content::Terminal(_) | Content::Text(_)) => "keys go to the agent".to_owned(),
         };
         let all = format!("{back}  {own}");

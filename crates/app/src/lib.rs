@@ -24,6 +24,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use coven_domain::{SessionId, Timestamp};
 use crossterm::event::{self, Event};
+use rustix::event::{PollFd, PollFlags, poll};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::time::{sleep, sleep_until, timeout};
@@ -109,6 +110,8 @@ async fn follow(setup: Setup) -> Result<(Ended, Vec<SessionId>), AppError> {
     let mut frame =
         Frame { app, outer, feed, export, exported, layout_file, kept_layout, last_key: None, is_urgent: true };
     frame.paint()?;
+    let hung_up = event_sender.clone();
+    thread::Builder::new().name("hang-up".to_owned()).spawn(move || watch_for_hang_up(&hung_up))?;
     thread::Builder::new().name("keys".to_owned()).spawn(move || read_events(&event_sender))?;
     let mut painted_at = Instant::now();
     let mut is_dirty = false;
@@ -195,7 +198,9 @@ impl Frame {
     ) -> Result<Option<Ended>, AppError> {
         let mut next = Some(first);
         while let Some(event) = next {
-            let message = match event? {
+            // The terminal is gone: this is how a hang-up ends a program.
+            let Ok(event) = event else { return Ok(Some(Ended::Signal(signal_hook::consts::SIGHUP))) };
+            let message = match event {
                 Event::Key(key) => {
                     self.last_key = Some(Instant::now());
                     Message::Key(key)
@@ -281,6 +286,23 @@ fn read_events(events: &Sender<io::Result<Event>>) {
         if events.blocking_send(event).is_err() || is_over {
             return;
         }
+    }
+}
+
+/// Waits until the terminal is gone. Without a controlling terminal no signal says so, and the reader of keys would spin.
+fn watch_for_hang_up(events: &Sender<io::Result<Event>>) {
+    let stdin = io::stdin();
+    let is_gone = loop {
+        let mut fds = [PollFd::new(&stdin, PollFlags::empty())];
+        match poll(&mut fds, None) {
+            Ok(_) => break fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => break false,
+        }
+    };
+    if is_gone {
+        // The app may have ended.
+        let _ = events.blocking_send(Err(io::ErrorKind::UnexpectedEof.into()));
     }
 }
 

@@ -48,6 +48,16 @@ pub struct LaunchContext {
     pub env: BTreeMap<String, String>,
 }
 
+impl LaunchContext {
+    /// Returns a path as the user typed it, with `~` as the home folder.
+    pub fn path(&self, typed: &str) -> String {
+        match (typed.strip_prefix('~'), self.env.get("HOME")) {
+            (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => format!("{home}{rest}"),
+            _ => typed.to_owned(),
+        }
+    }
+}
+
 /// The user's settings.
 #[derive(Debug, Clone)]
 pub struct Settings {

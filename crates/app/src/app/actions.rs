@@ -13,6 +13,7 @@ use crate::dialog::{Dialog, Purpose, Typed};
 use crate::feed::{Answer, Call, SessionAction, TaskAction};
 use crate::frame::editor::Editor;
 use crate::frame::keymap::{Action, Context};
+use crate::frame::markdown;
 use crate::pane::panes::Direction;
 use crate::pane::scrollback::Scrollback;
 use crate::setup::View;
@@ -32,7 +33,7 @@ impl App {
             Action::Last => self.move_selection(1_000_000),
             Action::Left => self.board.step_column(-1),
             Action::Right => self.board.step_column(1),
-            Action::Focus | Action::Review => self.focus_pane(),
+            Action::Focus | Action::Review => self.focus_selected(),
             Action::NextNeed => self.next_need(1),
             Action::PreviousNeed => self.next_need(-1),
             Action::Allow => self.decide("allow"),
@@ -223,10 +224,15 @@ impl App {
         }
     }
 
-    fn open_scrollback(&mut self, id: SessionId, is_replay: bool) {
+    pub(super) fn open_scrollback(&mut self, id: SessionId, is_replay: bool) {
         // In a narrow frame the pane has no content until it is shown.
+        if self.focus == Focus::List && self.active_pane().subject != self.selected() {
+            self.active = 0;
+        }
         self.focus = Focus::Pane;
+        self.is_opening = true;
         self.refresh_panes();
+        self.is_opening = false;
         let (scrollback, effects) = match is_replay {
             true => Scrollback::replay(id, self.now),
             false => Scrollback::output(id),
@@ -269,6 +275,10 @@ impl App {
             self.answering.retain(|id| id != item);
             match result {
                 Ok(_) => {
+                    let title = self.world.item(item).map(|item| markdown::plain(&item.title));
+                    if self.notice.is_none() {
+                        self.notice(format!("answered: {}", title.unwrap_or_default()));
+                    }
                     self.world.answered(item);
                     self.forms.remove(item);
                     self.changed();
@@ -301,7 +311,7 @@ impl App {
                 self.notice(format!("launched {}", record.title));
                 if is_shown {
                     self.go(&Subject::Session(record.id));
-                    self.focus_pane();
+                    self.focus_selected();
                 }
             }
             (Call::NewTask(_), Ok(Answer::Task(task))) => {

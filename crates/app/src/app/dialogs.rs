@@ -49,6 +49,7 @@ impl App {
             Purpose::Block(id) => self.call(Call::Task { id, action: TaskAction::Block(reason) }),
             Purpose::Close(id) => self.call(Call::Task { id, action: TaskAction::Close(reason) }),
             Purpose::Export(session) => {
+                let text = &self.launch.path(text);
                 self.notice(format!("exporting to {text}"));
                 self.effect(Effect::Export { session, path: text.to_owned() });
             }

@@ -25,6 +25,9 @@ pub enum PaneResult {
 impl App {
     pub(super) fn key(&mut self, event: KeyEvent) {
         let Some(key) = Key::of(event) else { return };
+        if self.now.as_millis() < self.ignores_keys_until {
+            return;
+        }
         // A notice has been read once a key is pressed. Somebody who types to an agent may see a problem a little later.
         let is_read = |it: &Notice| {
             !it.is_problem || self.focus == Focus::List || self.now.as_millis() - it.shown_at.as_millis() >= READ_MILLIS
@@ -174,7 +177,11 @@ impl App {
         let result = match &mut pane.content {
             Content::Terminal(terminal) if terminal.exit.is_some() => match event.code {
                 KeyCode::Esc | KeyCode::Char('q') | KeyCode::Enter => PaneResult::Left,
-                _ => PaneResult::Notice("this session has ended; [ scrolls in its output".to_owned()),
+                KeyCode::Char(key @ ('[' | 'p')) => {
+                    let session = terminal.session();
+                    return self.open_scrollback(session, key == 'p');
+                }
+                _ => PaneResult::Notice("this session has ended".to_owned()),
             },
             Content::Terminal(terminal) => {
                 PaneResult::Done(terminal.key(event, is_connected).map(Effect::Live).into_iter().collect())

@@ -51,7 +51,7 @@ impl App {
                 self.select(&subject);
                 // A second click opens it.
                 if was_selected {
-                    self.focus_pane();
+                    self.focus_selected();
                 }
             }
             _ => {}

@@ -36,8 +36,7 @@ impl App {
             self.select(&found);
             self.wanted = None;
             if std::mem::take(&mut self.is_focus_wanted) {
-                self.refresh_panes();
-                self.focus_pane();
+                self.focus_selected();
             }
         }
         let before = self.selected();
@@ -145,6 +144,16 @@ impl App {
         !matches!(self.active_pane().content, Content::Text(_)) || self.active_pane().scrollback.is_some()
     }
 
+    /// Focuses the pane that shows the selected row.
+    pub(super) fn focus_selected(&mut self) {
+        let selected = self.selected();
+        let shows_it = |id: &usize| self.panes.get(id).is_some_and(|pane| pane.subject == selected);
+        if !shows_it(&self.active) {
+            self.active = 0;
+        }
+        self.focus_pane();
+    }
+
     pub(super) fn focus_pane(&mut self) {
         // A request of the agent is answered before anything is typed to it. One that comes later waits, so that keys meant
         // for the agent never answer it.
@@ -155,7 +164,9 @@ impl App {
         }
         // In a narrow frame the pane has no content until it is shown.
         self.focus = Focus::Pane;
+        self.is_opening = true;
         self.refresh_panes();
+        self.is_opening = false;
         if !self.can_focus() {
             self.focus = Focus::List;
             if let Content::Text(text) = &self.active_pane().content
@@ -228,6 +239,7 @@ impl App {
         let order = self.layout.panes();
         let at = order.iter().position(|pane| *pane == self.active).unwrap_or(0);
         self.active = order[(at + 1) % order.len()];
+        self.focus_pane();
     }
 
     /// Restores a kept layout; panes whose subjects are gone show that.

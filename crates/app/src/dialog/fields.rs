@@ -224,7 +224,7 @@ impl Fields {
                 title: self.given("title").unwrap_or_else(first_line),
                 body: self.given("prompt"),
                 harness: self.given("agent"),
-                repo: self.given("folder"),
+                repo: self.given("folder").map(|folder| self.launch.path(&folder)),
                 ..CreateTaskRequest::default()
             }));
         }
@@ -232,7 +232,7 @@ impl Fields {
         Call::Launch(Box::new(CreateSessionRequest {
             harness: self.given("agent"),
             prompt: self.given("prompt"),
-            cwd: self.given("folder"),
+            cwd: self.given("folder").map(|folder| self.launch.path(&folder)),
             project_root: self.launch.project_root.clone().filter(|_| self.value("folder") == self.launch.cwd),
             title: self.given("title"),
             channel: self.given("channel").filter(|channel| channel != Channel::Terminal.as_str()),

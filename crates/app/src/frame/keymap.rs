@@ -128,7 +128,7 @@ const BINDINGS: &[Binding] = {
         bind(List, Do::Zoom, &["z"], "zoom the pane"),
         bind(List, Do::SplitRight, &["|"], "split the pane to the right"),
         bind(List, Do::SplitBelow, &["-"], "split the pane below"),
-        bind(List, Do::NextPane, &["w"], "next pane"),
+        bind(List, Do::NextPane, &["w"], "type in the next pane"),
         bind(List, Do::ClosePane, &["W"], "close the pane"),
         bind(List, Do::Redraw, &["ctrl-l"], "draw everything again"),
         bind(List, Do::Suspend, &["ctrl-z"], "suspend the app"),

@@ -3,7 +3,7 @@
 use coven_testing::{TestHome, wait_until};
 use serde_json::{Value, json};
 
-use super::{ESC, SIZES, open, quit};
+use super::{ECHO, ESC, SIZES, launch, open, quit};
 
 #[test]
 fn one_key_allows_or_rejects_a_permission_once() {
@@ -117,6 +117,29 @@ fn a_set_of_questions_is_rejected_with_a_reason_and_typed_answers_survive_a_look
         let set: Value = home.json(&["questions", "show", &id, "--json"]);
         set["status"] == "rejected"
     });
+    quit(app);
+}
+
+#[test]
+fn keys_for_a_question_that_goes_away_reach_nobody() {
+    let home = TestHome::started();
+    let shell = launch(&home, "shell", ECHO);
+    let id = ask(&home);
+    let mut app = open(&home, &[], (24, 80));
+    app.wait_for_text("needs you 1");
+    app.type_keys("g\r");
+    app.wait_for_text("question 1 of 2");
+    app.type_keys("\u{1b}[B\u{1b}[B\u{1b}[Blet us ");
+    app.wait_for_text("let us");
+    home.coven(&["answer", &id, "--reject"]).expect_success();
+    app.wait_for_text("is gone");
+    app.type_keys("acid\r");
+    // Keys are ignored for a moment; then the list has them.
+    wait_until("the list has the keys", || {
+        app.type_keys("I");
+        app.text().contains("[Inbox]")
+    });
+    assert!(!home.log_text(&shell).contains("acid"), "{}", home.log_text(&shell));
     quit(app);
 }
 

@@ -31,6 +31,29 @@ fn a_split_keeps_its_session_and_survives_a_restart() {
 }
 
 #[test]
+fn enter_goes_to_the_selected_session_also_beside_splits() {
+    let home = TestHome::started();
+    let (left, right) = (launch(&home, "left", ECHO), launch(&home, "right", ECHO));
+    let mut app = open(&home, &[], (32, 110));
+    app.wait_for_text("ready");
+    app.type_keys("|");
+    app.wait_for_text("▸");
+    app.type_keys("w");
+    app.wait_for_text("keys go to the agent");
+    app.type_keys("to the right\r");
+    home.wait_for_output(&right, "got:to the right");
+    app.type_keys(BACK);
+    app.wait_for_text("? help");
+    app.type_keys("j\r");
+    app.wait_for_text("keys go to the agent");
+    app.type_keys("to the left\r");
+    home.wait_for_output(&left, "got:to the left");
+    app.type_keys(BACK);
+    app.wait_for_text("? help");
+    quit(app);
+}
+
+#[test]
 fn pasted_text_goes_to_the_agent_and_is_never_read_as_keys() {
     let home = TestHome::started();
     launch(&home, "first", ECHO);
