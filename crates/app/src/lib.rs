@@ -43,8 +43,8 @@ const FRAME_TIME: Duration = Duration::from_millis(33);
 const ECHO_TIME: Duration = Duration::from_millis(250);
 /// How long leaving the app may wait for the daemon.
 const LEAVE_TIMEOUT: Duration = Duration::from_millis(500);
-/// Reports that are applied before keys are looked at again.
-const MAX_BATCH: usize = 64;
+/// How long reports are applied before keys are looked at again.
+const BATCH_TIME: Duration = Duration::from_millis(3);
 const MAX_EVENTS: usize = 1024;
 
 /// How the app ended.
@@ -84,6 +84,7 @@ struct Frame {
     layout_file: Option<PathBuf>,
     kept_layout: String,
     last_key: Option<Instant>,
+    has_rows: bool,
     is_urgent: bool,
 }
 
@@ -107,8 +108,18 @@ async fn follow(setup: Setup) -> Result<(Ended, Vec<SessionId>), AppError> {
     let (export, layout_file) = (setup.export.clone(), setup.settings.layout_file.clone());
     let mut app = App::new(setup, outer::size()?, now());
     let kept_layout = layout_file.as_deref().map(|file| kept_layout::restore(&mut app, file)).unwrap_or_default();
-    let mut frame =
-        Frame { app, outer, feed, export, exported, layout_file, kept_layout, last_key: None, is_urgent: true };
+    let mut frame = Frame {
+        app,
+        outer,
+        feed,
+        export,
+        exported,
+        layout_file,
+        kept_layout,
+        last_key: None,
+        has_rows: false,
+        is_urgent: true,
+    };
     frame.paint()?;
     let hung_up = event_sender.clone();
     thread::Builder::new().name("hang-up".to_owned()).spawn(move || watch_for_hang_up(&hung_up))?;
@@ -220,20 +231,23 @@ impl Frame {
         Ok(None)
     }
 
-    /// Applies a report of the daemon and those that wait behind it.
+    /// Applies a report of the daemon and those that wait behind it, until something has to be painted at once.
     fn reports(&mut self, first: feed::Report) -> Result<(), AppError> {
+        let begin = Instant::now();
         let mut next = Some(first);
-        for _ in 0..MAX_BATCH {
-            let Some(report) = next else { break };
-            let is_echo = self.last_key.is_some_and(|at| at.elapsed() < ECHO_TIME);
-            self.is_urgent |= is_echo && self.app.is_focused_output(&report);
+        while let Some(report) = next {
+            let is_echo =
+                self.last_key.is_some_and(|at| at.elapsed() < ECHO_TIME) && self.app.is_focused_output(&report);
+            // The first rows are what the user waits for at the start.
+            let has_rows = matches!(&report, feed::Report::Sessions(rows) if !rows.is_empty());
+            let is_first = has_rows && !std::mem::replace(&mut self.has_rows, true);
             let effects = self.app.update(Message::Report(report));
             self.perform(effects)?;
-            next = self.feed.try_next();
-        }
-        if let Some(report) = next {
-            let effects = self.app.update(Message::Report(report));
-            self.perform(effects)?;
+            if is_echo || is_first {
+                self.is_urgent = true;
+                return Ok(());
+            }
+            next = if begin.elapsed() < BATCH_TIME { self.feed.try_next() } else { None };
         }
         Ok(())
     }

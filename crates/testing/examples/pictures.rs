@@ -83,11 +83,8 @@ fn agents(save: impl Fn(&str, &TestTerminal)) {
     app.wait_for_text("? help");
     app.type_keys("A/gemini\r");
     app.wait_for_text("cargo test");
-    app.type_keys("\r");
     app.wait_for_text("Ask first");
     save("conversation", &app);
-    app.type_keys("\u{1c}");
-    app.wait_for_text("? help");
     app.type_keys(":");
     app.wait_for_text(" commands ");
     app.type_keys("kill");
@@ -115,7 +112,7 @@ fn board(save: impl Fn(&str, &TestTerminal)) {
     app.type_keys("/greeting\r");
     app.wait_until_hidden("Windows");
     app.type_keys("\r");
-    app.wait_for_text("+fn main");
+    app.wait_until_hidden("reading the changes");
     save("review", &app);
 }
 

@@ -18,8 +18,8 @@ use crate::frame::canvas::CursorPlace;
 use crate::frame::text::is_unsafe;
 use crate::frame::theme::Theme;
 
-/// Bytes that may be sent and not painted yet.
-const WINDOW: u64 = 256 << 10;
+/// Bytes that may be sent and not painted yet. Output of other panes in this window delays the echo of a key.
+const WINDOW: u64 = 64 << 10;
 /// Messages with input that wait for their confirmation.
 const MAX_UNCONFIRMED: usize = 4096;
 /// Bytes typed while the daemon is away.

@@ -8,12 +8,13 @@ use coven_host::config::{self, ConfigError};
 use coven_host::home::Home;
 
 use crate::failure::{self, Failure, USAGE};
-use crate::output;
+use crate::{app, output};
 
 pub fn run(home: &Home) -> Result<ExitCode, Failure> {
     let file = home.config_file();
     let error = match config::read(home) {
         Ok(config) => {
+            app::keymap(&config)?;
             config.warnings().iter().for_each(|warning| failure::print_error(warning));
             match file.exists() {
                 true => output::line(format_args!("{} is valid", file.display()))?,

@@ -27,7 +27,7 @@ pub fn measure(bench: &Bench) -> BenchResult<Vec<Row>> {
     Ok(rows)
 }
 
-/// Time until the list of all sessions is painted.
+/// Time until the first rows are painted.
 fn start(bench: &Bench) -> BenchResult<Vec<Row>> {
     let counts = [10, bench.scale(1000, 300)];
     let mut homes = Vec::new();
@@ -44,7 +44,7 @@ fn start(bench: &Bench) -> BenchResult<Vec<Row>> {
             for place in [turn % 2, (turn + 1) % 2] {
                 let begin = Instant::now();
                 let app = Terminal::spawn(homes[place].command(&["sessions"]))?;
-                app.read_until(format!("idle {}", counts[place]).as_bytes())?;
+                app.read_until(b"idle ")?;
                 times[place].push(micros(begin.elapsed()) / 1e3);
             }
         }

@@ -15,8 +15,8 @@ fn one_key_allows_or_rejects_a_permission_once() {
         let asked = home.wait_for_request(&id);
         let mut app = open(&home, &[], *size);
         app.wait_for_text("needs you 1");
-        // A selection that has just moved is not answered by one key; this one has not.
-        app.wait_for_text("▌!");
+        // The hint is there once the request has been read.
+        app.wait_for_text("y allow");
         app.type_keys(key);
         app.wait_until_hidden("needs you");
         let answered: Value = home.json(&["inbox", "show", &asked.id, "--json"]);
