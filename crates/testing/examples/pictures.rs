@@ -95,8 +95,12 @@ fn agents(save: impl Fn(&str, &TestTerminal)) {
 /// The board and a review.
 fn board(save: impl Fn(&str, &TestTerminal)) {
     let home = TestHome::in_repository(json!({}));
-    let change = "printf 'fn main() {\\n    println!(\"hello\");\\n}\\n' > main.rs; git add main.rs; git commit --quiet -m 'print hello'";
-    let done = home.add_task("Print a greeting", change, &[]);
+    let change = "printf '// Greets.\\nfn main() {\\n    println!(\"hello\");\\n}\\n' > main.rs; printf '1\\ntwo\\n3\\n' > a.txt";
+    home.write_workflow(
+        "quick",
+        &format!("steps:\n  - name: build\n    type: script\n    command: |\n      {change}\n  - name: merge\n    type: merge\n"),
+    );
+    let done = home.add_task("Print a greeting", "", &["--workflow", "quick"]);
     let blocked = home.add_task("Measure the parser", "exit 3", &[]);
     for title in ["Describe the config", "Support Windows paths"] {
         home.add_task(title, "true", &[]);
@@ -112,7 +116,7 @@ fn board(save: impl Fn(&str, &TestTerminal)) {
     app.type_keys("/greeting\r");
     app.wait_until_hidden("Windows");
     app.type_keys("\r");
-    app.wait_until_hidden("reading the changes");
+    app.wait_for_text("println");
     save("review", &app);
 }
 
