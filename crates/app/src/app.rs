@@ -289,7 +289,7 @@ impl App {
         panes.fold(soonest, u64::min)
     }
 
-    /// Output that the user waits for should be painted at once: the focused terminal answers a key.
+    /// Output that the user waits for should be painted immediately: the focused terminal answers a key.
     pub fn is_focused_output(&self, report: &Report) -> bool {
         let Report::Output { id, .. } = report else { return false };
         self.focus == Focus::Pane

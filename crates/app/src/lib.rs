@@ -231,7 +231,7 @@ impl Frame {
         Ok(None)
     }
 
-    /// Applies a report of the daemon and those that wait behind it, until something has to be painted at once.
+    /// Applies a report of the daemon and those that wait behind it, until something has to be painted immediately.
     fn reports(&mut self, first: feed::Report) -> Result<(), AppError> {
         let begin = Instant::now();
         let mut next = Some(first);

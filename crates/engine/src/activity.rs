@@ -140,7 +140,7 @@ impl SessionActivity {
         } else if has_new_detail {
             self.store_later();
         }
-        // The client shows the change at once.
+        // The client shows the change immediately.
         if verdict == Verdict::Changed && self.is_watched(clock::now()) {
             self.tracker.seen();
         }

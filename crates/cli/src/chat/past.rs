@@ -9,7 +9,7 @@ use super::row::{Row, Style};
 use super::transcript::{Detail, Transcript};
 use crate::failure::Failure;
 
-/// Messages asked for at once.
+/// Messages asked for in one request.
 const PAGE: usize = 1000;
 /// So many of the last messages are the recent ones.
 const RECENT: usize = 40;

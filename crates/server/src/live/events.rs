@@ -8,7 +8,7 @@ use super::following::Outlet;
 use super::text;
 use crate::event::append_json;
 
-/// How many events are read from the store at once.
+/// How many events are read from the store at a time.
 const PAGE: usize = 100;
 
 /// Sends events after `since`, or only new ones, until the client unsubscribes.

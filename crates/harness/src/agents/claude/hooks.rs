@@ -35,7 +35,7 @@ fn read(event: &str, payload: &Value) -> Vec<HookMeaning> {
             }
         }
         "UserPromptSubmit" => meanings.push(activity(ActivityFact::Worked, None)),
-        // The permission request, which follows at once, reports a question.
+        // The permission request, which follows immediately, reports a question.
         "PreToolUse" if tool(payload) == QUESTION_TOOL => {}
         "PreToolUse" => meanings.push(activity(ActivityFact::Worked, Some(doing(payload)))),
         "PostToolUse" | "PostToolUseFailure" => {
