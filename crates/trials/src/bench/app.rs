@@ -157,7 +157,7 @@ fn memory(bench: &Bench) -> BenchResult<Row> {
     ledger::add_sessions(&home.home().join("coven.db"), count)?;
     home.start()?;
     let app = Terminal::spawn(home.command(&["sessions"]))?;
-    app.read_until(format!("finished {count}").as_bytes())?;
+    app.read_until(b"finished ")?;
     let reader = pty::drain_clients(vec![app.master()?]);
     proc::settled_cpu(app.pid())?;
     let pss = proc::pss_kib(app.pid())? / 1024.0;
