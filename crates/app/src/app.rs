@@ -616,7 +616,7 @@ impl App {
 
     /// Makes the content of panes whose subject shows something else now.
     fn refresh_panes(&mut self) {
-        // While the user types into a pane it keeps its subject, whatever happens to the list.
+        // A pane keeps its subject while the user types into it, even if the row is gone from the list.
         let is_typed_into = self.focus == Focus::Pane && self.active == 0 && !self.is_opening;
         let selected = self.selected();
         if let Some(pane) = self.panes.get_mut(&0).filter(|_| !is_typed_into) {

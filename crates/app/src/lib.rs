@@ -65,7 +65,7 @@ pub enum AppError {
 pub fn run(setup: Setup) -> Result<Ended, AppError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(show(setup));
-    // Requests that nobody waits for any more.
+    // Drops requests whose answers nobody reads.
     runtime.shutdown_background();
     ended
 }

@@ -100,7 +100,7 @@ impl Outer {
         self.retake()
     }
 
-    /// Takes the terminal again, whatever was done to it meanwhile.
+    /// Takes the terminal again and sets all modes anew.
     pub fn retake(&mut self) -> io::Result<()> {
         give_back();
         enter(self.has_mouse)?;

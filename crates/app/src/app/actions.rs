@@ -332,7 +332,7 @@ impl App {
                 }
             }
             (Call::Task { action: TaskAction::Approve, .. }, Ok(_)) => {
-                self.notice("approved; the merge goes on in the background");
+                self.notice("approved; the work is being merged");
             }
             (Call::Task { id, action: TaskAction::Delete }, Ok(_)) => {
                 self.world.remove_task(*id);

@@ -21,7 +21,7 @@ const MAX_PROMPT_ROWS: u16 = 6;
 
 enum Value {
     Text(Editor),
-    /// One of several: what is shown, and what it stands for.
+    /// One of several: the shown name, and the value.
     Choice {
         options: Vec<(String, String)>,
         selected: usize,

@@ -43,7 +43,7 @@ impl Scrollback {
         (Self { mode: Mode::Replay(Box::new(mode)) }, effects)
     }
 
-    /// A replay goes on. Returns the next requests.
+    /// Advances a replay or the reading of output. Returns the next requests.
     pub fn tick(&mut self, now: Timestamp) -> Vec<Effect> {
         match &mut self.mode {
             Mode::Output(mode) => mode.tick(now),

@@ -11,7 +11,7 @@ use super::coven::{Coven, Session};
 use super::pty::{self, Terminal};
 use super::report::Row;
 use super::stats::{Spread, median};
-use super::{Bench, BenchResult, ledger, micros, proc};
+use super::{Bench, BenchResult, echo, ledger, micros, proc};
 
 /// Output of each flooding session.
 const FLOOD_BYTES_PER_SECOND: u64 = 5_000_000;
@@ -22,7 +22,7 @@ const TURN: usize = 25;
 pub fn measure(bench: &Bench) -> BenchResult<Vec<Row>> {
     let mut rows = start(bench)?;
     rows.extend(idle(bench)?);
-    rows.extend(echo(bench)?);
+    rows.extend(echo_beside_floods(bench)?);
     rows.push(memory(bench)?);
     Ok(rows)
 }
@@ -81,7 +81,7 @@ fn idle(bench: &Bench) -> BenchResult<Vec<Row>> {
 }
 
 /// Echo in the focused pane while the other three panes flood, compared with attach and no flood.
-fn echo(bench: &Bench) -> BenchResult<Vec<Row>> {
+fn echo_beside_floods(bench: &Bench) -> BenchResult<Vec<Row>> {
     let keys = bench.scale(500, 50);
     let alone = Coven::started(bench, json!({}))?;
     let attached = alone.attach(&alone.launch(&bench.program(&["echo"]))?)?;
@@ -104,9 +104,9 @@ fn echo(bench: &Bench) -> BenchResult<Vec<Row>> {
         let mut times: [Vec<f64>; 2] = Default::default();
         for _ in 0..keys / TURN {
             pause(&floods, Signal::STOP)?;
-            type_keys(&attached, &mut times[0])?;
+            echo::type_keys(&attached, TURN, &mut times[0])?;
             pause(&floods, Signal::CONT)?;
-            type_keys(&app, &mut times[1])?;
+            echo::type_keys(&app, TURN, &mut times[1])?;
         }
         if round > 0 {
             p50.iter_mut().zip(&times).for_each(|(p50, times)| p50.push(median(times)));
@@ -133,19 +133,6 @@ fn pause(floods: &[Session], signal: Signal) -> BenchResult<()> {
     for flood in floods {
         let pid = Pid::from_raw(flood.pid.cast_signed()).ok_or("the flood has no pid")?;
         kill_process(pid, signal)?;
-    }
-    Ok(())
-}
-
-/// Types letters that no flood writes, each after the echo of the previous one.
-fn type_keys(terminal: &Terminal, times: &mut Vec<f64>) -> BenchResult<()> {
-    let letters = b"vwyz";
-    for key in 0..TURN {
-        let letter = [letters[key % letters.len()]];
-        let start = Instant::now();
-        terminal.write(&letter)?;
-        terminal.read_until(&letter)?;
-        times.push(micros(start.elapsed()));
     }
     Ok(())
 }

@@ -39,7 +39,7 @@ pub fn measure(bench: &Bench) -> BenchResult<Vec<Row>> {
         for turn in 0..keys / TURN {
             for place in (0..paths.len()).map(|place| (place + turn) % paths.len()) {
                 if let Some(terminal) = paths[place] {
-                    type_keys(terminal, &mut times[place])?;
+                    type_keys(terminal, TURN, &mut times[place])?;
                 }
             }
         }
@@ -69,10 +69,10 @@ pub fn measure(bench: &Bench) -> BenchResult<Vec<Row>> {
 const TURN: usize = 50;
 
 /// Types keys, each after the echo of the previous one, and records the microseconds for each.
-fn type_keys(terminal: &Terminal, times: &mut Vec<f64>) -> BenchResult<()> {
-    // Letters that end no escape sequence of a multiplexer.
+pub fn type_keys(terminal: &Terminal, keys: usize, times: &mut Vec<f64>) -> BenchResult<()> {
+    // Letters that end no escape sequence of a multiplexer, and that no flood writes.
     let letters = b"vwyz";
-    for key in 0..TURN {
+    for key in 0..keys {
         let letter = [letters[key % letters.len()]];
         let start = Instant::now();
         terminal.write(&letter)?;
